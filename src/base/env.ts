@@ -1,0 +1,56 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { randomUUID } from 'node:crypto'
+
+/** Stops a timer; harmless when it has fired already. */
+export type Cancel = () => void
+
+/**
+ * Time, randomness and timers, through one object, so that a simulation can run the engine for years in seconds.
+ * Nothing outside this file asks the machine for any of them.
+ */
+export interface Env {
+  /** Monotonic milliseconds, the same for every process of one machine; never the wall clock. */
+  now(): number
+  /** The wall clock in milliseconds since 1970: for fences and for people, never for a deadline. */
+  wallMs(): number
+  /** A number from 0 up to, but not including, 1. */
+  random(): number
+  /** An identifier that no other process makes. */
+  id(): string
+  /** Calls `run` once after `ms`. With `keepAlive: false` it does not keep the process from ending. */
+  timer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel
+}
+
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+
+// Taken when the module loads: timers must not carry the async context of whichever caller happened to start them.
+const outsideAnyFlow = AsyncLocalStorage.snapshot()
+
+/** Runs `work` outside the caller's async context, so that what it starts cannot be taken for the caller's flow. */
+export function detached<T>(work: () => T): T {
+  return outsideAnyFlow(work)
+}
+
+function startTimer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel {
+  let handle: NodeJS.Timeout
+  const arm = (leftMs: number): void => {
+    const stepMs = Math.min(leftMs, LONGEST_TIMEOUT_MS)
+    handle = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), stepMs)
+    if (!options.keepAlive) handle.unref()
+  }
+  // setTimeout rounds down and can fire a fraction early; a deadline that is reached a moment too soon would be asked for twice.
+  detached(() => arm(Math.max(0, Math.ceil(ms))))
+  return () => clearTimeout(handle)
+}
+
+/** The real machine. */
+export const systemEnv: Env = {
+  now() {
+    const [seconds, nanoseconds] = process.hrtime()
+    return seconds * 1000 + nanoseconds / 1e6
+  },
+  wallMs: () => Date.now(),
+  random: () => Math.random(),
+  id: () => randomUUID(),
+  timer: startTimer,
+}

@@ -1,0 +1,66 @@
+/** The stable codes of every error that Holdfast raises; `docs/errors.md` says what to do about each. */
+export type ErrorCode =
+  | 'ACQUIRE_TIMEOUT'
+  | 'ABORTED'
+  | 'HOLD_LOST'
+  | 'NOT_HELD'
+  | 'STALE_FENCE'
+  | 'STORE_UNAVAILABLE'
+  | 'UNSUPPORTED'
+  | 'CAPACITY_MISMATCH'
+  | 'UPGRADE_REFUSED'
+  | 'INVALID_ARGUMENT'
+  | 'CLOSED'
+
+export interface ErrorDetails {
+  /** The resource that was asked for. */
+  resource?: string
+  /** The store's name, such as `sqlite`. */
+  store?: string
+  /** What led to this error: a driver's error, or the reason of an abort. */
+  cause?: unknown
+  /** Whether the same call may succeed when it is made again. */
+  retryable?: boolean
+}
+
+/**
+ * The one error class of Holdfast. Branch on `code`, never on the message.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast, HoldfastError } from 'holdfast'
+ * import { memory } from 'holdfast/memory'
+ *
+ * const locks = new Holdfast(memory())
+ * try {
+ *   await locks.mutex('order:42').run(async () => {}, { wait: '1s' })
+ * } catch (error) {
+ *   if (error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT') console.log('busy, try later')
+ *   else throw error
+ * }
+ * ```
+ */
+export class HoldfastError extends Error {
+  readonly code: ErrorCode
+  readonly resource: string | undefined
+  readonly store: string | undefined
+  readonly retryable: boolean
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined)
+    this.name = 'HoldfastError'
+    this.code = code
+    this.resource = details.resource
+    this.store = details.store
+    this.retryable = details.retryable ?? false
+  }
+}
+
+/** Whether a store's failure may pass when the call is made again. Foreign errors are taken as final. */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof HoldfastError && error.retryable
+}
+
+export function invalid(message: string, resource?: string): HoldfastError {
+  return new HoldfastError('INVALID_ARGUMENT', message, resource === undefined ? {} : { resource })
+}

@@ -1,0 +1,30 @@
+import { HoldfastError } from '../base/errors.js'
+
+/** How far a client's memory of a fence may run ahead of the store's clock before it is no longer believed. */
+export const FLOOR_SKEW_MS = 60_000
+
+interface FenceInput {
+  /** The last fence that the store gave out. */
+  last: number
+  /** The highest fence that the claiming client has seen of this resource; 0 if none. */
+  floor: number
+  /** The store's wall clock. */
+  wallMs: number
+}
+
+/**
+ * The next fence by a hybrid logical clock: above the last one, above what the client has seen, and not behind the clock in
+ * microseconds. The clock only matters when the store has lost its counter; the counter alone keeps the order while it lives.
+ */
+export function nextFence({ last, floor, wallMs }: FenceInput): number {
+  const clockUs = Math.floor(wallMs * 1000)
+  const believedFloor = Math.min(floor + 1, clockUs + FLOOR_SKEW_MS * 1000)
+  const fence = Math.max(last + 1, believedFloor, clockUs)
+  if (fence > Number.MAX_SAFE_INTEGER) {
+    throw new HoldfastError(
+      'UNSUPPORTED',
+      'The fence counter has passed 2^53; set the clock of the store right and start with a new space',
+    )
+  }
+  return fence
+}

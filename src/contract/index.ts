@@ -1,0 +1,5 @@
+export { type Env, systemEnv } from '../base/env.js'
+export { type ErrorCode, HoldfastError } from '../base/errors.js'
+export { admit, blockers, EXCLUSIVE, type Place } from './admit.js'
+export { nextFence } from './fence.js'
+export * from './store.js'

@@ -1,0 +1,192 @@
+/**
+ * A place where lines live. A store value is a description; `connect` makes one client's connection to it.
+ * Several clients may connect to one store value, also in one process. See docs/decisions/0001-store-contract.md.
+ */
+export interface Store {
+  /** Names the store in errors and listings: `memory`, `sqlite`. */
+  readonly name: string
+  readonly capabilities: Capabilities
+  /** Does no input or output: the first call opens what it needs, and reports what is wrong. */
+  connect(client: ClientContext): Connection
+}
+
+/** What a store can do, each flag told by what the engine does with it. */
+export interface Capabilities {
+  /** false: a hold lives as long as the client's session; `lease` is ignored and the replies tell the real one. */
+  readonly perHoldLease: boolean
+  /** How many beats the engine puts into one `pulse` call. */
+  readonly maxBeats: number
+  /**
+   * How often the engine asks for a claim that is next in line, besides the pulse, because this store cannot be sure to push.
+   * `null`: pushes arrive, or the store says `gap`.
+   */
+  readonly askNextEveryMs: number | null
+}
+
+/** Who connects, and how the store reaches it. */
+export interface ClientContext {
+  /** Unlike any other client's. */
+  readonly id: string
+  readonly space: string
+  /** Takes news at any moment after `connect`, also before the reply to the call that caused it. Never throws. */
+  push(news: Push): void
+}
+
+/** One client's connection. Every call answers or fails; none sleeps, retries or watches the caller's signal. */
+export interface Connection {
+  /** Joins the line. The same id again gives the present answer for that claim. */
+  claim(request: ClaimRequest): Promise<ClaimReply>
+  /** Renews holds and keeps places; answers one reply for each beat, in order. No beats: only checks that the store is there. */
+  pulse(beats: readonly Beat[]): Promise<BeatReply[]>
+  /** Leaves the line, as holder or as waiter. false: the claim was not there any more. */
+  release(resource: string, id: string): Promise<boolean>
+  /** Removes the hold with that fence, or every hold, and tells the robbed. */
+  evict(resource: string, fence: number | null): Promise<ClaimView[]>
+  /** Pins the capacity of a counting resource; claims that declare `declared` or `capacity` follow it from now on. */
+  resize(resource: string, declared: number, capacity: number): Promise<void>
+  /** The state under `key`. With `watch`, one `state` push follows at the next change. */
+  read(key: string, watch: boolean): Promise<StateValue | null>
+  /** Compare-and-set of the state under a key. */
+  write(change: StateChange): Promise<StateOutcome>
+  /** The lines with at least one claim, as they are. */
+  inspect(query: InspectQuery): AsyncIterable<LineView>
+  /** Ends the connection. What it still has in lines is left to lapse. Calls after that fail with CLOSED. */
+  close(): Promise<void>
+}
+
+export interface ClaimRequest {
+  readonly resource: string
+  /** New for each attempt, made by the client. */
+  readonly id: string
+  readonly permits: number
+  /** What this claimant believes the capacity to be. */
+  readonly capacity: number
+  readonly leaseMs: number
+  readonly presenceMs: number
+  /** null: no cap. */
+  readonly maxHoldMs: number | null
+  /** false: be granted at once or refused, leaving nothing behind. */
+  readonly queue: boolean
+  /** The highest fence that this client has seen of the resource, or 0. */
+  readonly floor: number
+  /** How many successive fences to reserve; the hold's fence is the first. */
+  readonly block: number
+  /** Who asks, for people: opaque to the store. */
+  readonly info: string
+  /** Remove every hold, and enter at the front. */
+  readonly steal?: boolean
+  /** Take the very place of this hold. */
+  readonly adopts?: { readonly id: string; readonly fence: number }
+}
+
+export type ClaimReply = Granted | Waiting | Refused
+
+export interface Granted {
+  readonly status: 'granted'
+  readonly fence: number
+  /** How long the hold lives from the handling of the request, if nothing renews it. */
+  readonly leaseMs: number
+}
+
+export interface Waiting {
+  readonly status: 'waiting'
+  /** How long the place lives from the handling of the request, if nothing renews it. */
+  readonly presenceMs: number
+  /** Whether this claim is the first of those that wait. */
+  readonly isNext: boolean
+  /** For the next one: when the first of the holds ahead would lapse; null if not known. */
+  readonly freeInMs: number | null
+}
+
+export interface Refused {
+  readonly status: 'refused'
+  /** `busy`: not to be had at once. `capacity`: the resource has another capacity. `gone`: the hold to adopt is no more. */
+  readonly reason: 'busy' | 'capacity' | 'gone'
+  /** The capacity that the line remembers, with `capacity`. */
+  readonly capacity?: number
+}
+
+/** What a client says of one of its claims in a pulse. */
+export interface Beat {
+  readonly resource: string
+  readonly id: string
+  /** If it is held: live at least that long from now, as far as `maxHoldMs` allows. Never shortens. */
+  readonly leaseMs: number
+  /** If it waits: keep the place that long from now. */
+  readonly presenceMs: number
+  /** If it is held: shrink to so many permits. */
+  readonly permits?: number
+  /** If it is held: reserve so many further fences. */
+  readonly block?: number
+}
+
+export type BeatReply = Held | Waiting | Gone
+
+export interface Held {
+  readonly status: 'held'
+  readonly fence: number
+  /** What is left of the lease, from the handling of the request. */
+  readonly leaseMs: number
+  /** The first of the further fences, where a block was asked for. */
+  readonly block?: number
+}
+
+export interface Gone {
+  readonly status: 'gone'
+}
+
+/** News for one client. Hints: losing one costs time, never correctness. */
+export type Push =
+  | { readonly type: 'granted'; readonly resource: string; readonly id: string; readonly fence: number }
+  | { readonly type: 'lost'; readonly resource: string; readonly id: string }
+  | { readonly type: 'state'; readonly key: string }
+  /** Something may have been missed: ask for everything. */
+  | { readonly type: 'gap' }
+
+export interface StateValue {
+  readonly value: string
+  /** Never the same for two values of one key, also not after a delete. */
+  readonly version: number
+}
+
+export interface StateChange {
+  readonly key: string
+  /** The version that was read; null: there must be none. */
+  readonly expect: number | null
+  /** null deletes. */
+  readonly value: string | null
+  /** How long the value is kept after this write; null: until it is deleted. */
+  readonly retentionMs: number | null
+}
+
+export interface StateOutcome {
+  readonly written: boolean
+  /** The value after the call, whoever wrote it. */
+  readonly current: StateValue | null
+}
+
+export interface InspectQuery {
+  /** Only resources whose names begin so; '' for all. */
+  readonly prefix: string
+  /** Only the resource of exactly this name. */
+  readonly resource?: string
+}
+
+export interface LineView {
+  readonly resource: string
+  readonly capacity: number
+  /** In the order of the line: holds first. */
+  readonly claims: readonly ClaimView[]
+}
+
+export interface ClaimView {
+  readonly id: string
+  readonly permits: number
+  /** null: it waits. */
+  readonly fence: number | null
+  readonly info: string
+  /** How long it has held (or waited) so far. */
+  readonly ageMs: number
+  /** When it lapses, if nothing renews it. */
+  readonly expiresInMs: number
+}

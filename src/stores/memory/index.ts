@@ -1,0 +1,151 @@
+import { type Env, systemEnv } from '../../base/env.js'
+import { HoldfastError } from '../../base/errors.js'
+import { Lines } from '../../contract/lines.js'
+import { States } from '../../contract/states.js'
+import type {
+  Beat,
+  BeatReply,
+  Capabilities,
+  ClaimReply,
+  ClaimRequest,
+  ClaimView,
+  ClientContext,
+  Connection,
+  InspectQuery,
+  LineView,
+  Push,
+  StateChange,
+  StateOutcome,
+  StateValue,
+  Store,
+} from '../../contract/store.js'
+import { MemoryRows } from './rows.js'
+
+export interface MemoryOptions {
+  /** Time and timers other than the machine's, for simulations. */
+  env?: Env
+}
+
+/**
+ * A store inside this process: for unit tests, and for work that one process shares among its own tasks.
+ * Clients of one store value share its lines; two store values know nothing of each other.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { memory } from 'holdfast/memory'
+ *
+ * const locks = new Holdfast(memory())
+ * await locks.mutex('report').run(async () => console.log('alone'))
+ * ```
+ */
+export function memory(options: MemoryOptions = {}): Store {
+  return new MemoryStore(options.env ?? systemEnv)
+}
+
+class MemoryStore implements Store {
+  readonly name = 'memory'
+  readonly capabilities: Capabilities = { perHoldLease: true, maxBeats: 10_000, askNextEveryMs: null }
+  readonly #spaces = new Map<string, Space>()
+  readonly #env: Env
+
+  constructor(env: Env) {
+    this.#env = env
+  }
+
+  connect(client: ClientContext): Connection {
+    const space = this.#spaces.get(client.space) ?? new Space(this.#env)
+    this.#spaces.set(client.space, space)
+    return new MemoryConnection(space, client)
+  }
+}
+
+/** The lines and states of one space, with the clients to tell. */
+class Space {
+  readonly rows = new MemoryRows()
+  readonly lines: Lines
+  readonly states: States
+  readonly clients = new Map<string, ClientContext>()
+  #untold: { client: string; news: Push }[] = []
+
+  constructor(env: Env) {
+    const tell = (client: string, news: Push): void => {
+      this.#untold.push({ client, news })
+    }
+    this.lines = new Lines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
+    this.states = new States(this.rows, {
+      now: () => env.now(),
+      nextVersion: () => this.lines.nextNumber(0, 1),
+      tell,
+    })
+  }
+
+  /** Runs one atomic step, and tells whom it concerns only after it is complete: a client may answer news with a call. */
+  step<T>(work: () => T): T {
+    const result = work()
+    const untold = this.#untold
+    this.#untold = []
+    for (const { client, news } of untold) this.clients.get(client)?.push(news)
+    return result
+  }
+}
+
+class MemoryConnection implements Connection {
+  readonly #space: Space
+  readonly #client: ClientContext
+  #isClosed = false
+
+  constructor(space: Space, client: ClientContext) {
+    this.#space = space
+    this.#client = client
+    space.clients.set(client.id, client)
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    return this.#step(() => this.#space.lines.claim(this.#client.id, request))
+  }
+
+  async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    return this.#step(() => this.#space.lines.pulse(beats))
+  }
+
+  async release(resource: string, id: string): Promise<boolean> {
+    return this.#step(() => this.#space.lines.release(resource, id))
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    return this.#step(() => this.#space.lines.evict(resource, fence))
+  }
+
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    this.#step(() => this.#space.lines.resize(resource, declared, capacity))
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    return this.#step(() => this.#space.states.read(this.#client.id, key, watch))
+  }
+
+  async write(change: StateChange): Promise<StateOutcome> {
+    return this.#step(() => this.#space.states.write(change))
+  }
+
+  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
+    const names = query.resource === undefined ? this.#space.rows.resources() : [query.resource]
+    for (const resource of [...names].filter((name) => name.startsWith(query.prefix)).sort()) {
+      const view = this.#step(() => this.#space.lines.view(resource))
+      if (view) yield view
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#space.clients.delete(this.#client.id)
+    this.#space.rows.forgetWatcher(this.#client.id)
+  }
+
+  #step<T>(work: () => T): T {
+    if (this.#isClosed)
+      throw new HoldfastError('CLOSED', 'This connection to the memory store is closed', { store: 'memory' })
+    return this.#space.step(work)
+  }
+}
