@@ -1,0 +1,152 @@
+import { deferred } from '../base/deferred.js'
+import type { Cancel } from '../base/env.js'
+import { HoldfastError, isRetryable } from '../base/errors.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
+import { type Claim, type ClaimListener, type ClaimSpec, driftMs } from './claim.js'
+import type { Engine } from './engine.js'
+import { aborted, type Limits, watchLimits } from './limits.js'
+
+/**
+ * One caller's way to a hold: ask, stand in line, ask again where the place was lost, and give everything back when the
+ * caller gives up first.
+ */
+export class Acquisition implements ClaimListener {
+  readonly #engine: Engine
+  readonly #limits: Limits
+  readonly #claim: Claim
+  readonly #outcome = deferred<Claim | null>()
+  #isSettled = false
+  #letProcessEnd: Cancel = () => {}
+
+  constructor(engine: Engine, spec: ClaimSpec, limits: Limits) {
+    this.#engine = engine
+    this.#limits = limits
+    this.#claim = engine.newClaim(spec, this)
+  }
+
+  async run(): Promise<Claim | null> {
+    const { resource } = this.#claim
+    if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
+    const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
+    // Registered before anything is sent: the push of a grant may overtake the reply.
+    this.#engine.register(this.#claim)
+    void this.#ask()
+    try {
+      return await this.#outcome.promise
+    } finally {
+      unwatch()
+      this.#letProcessEnd()
+    }
+  }
+
+  /** The caller gives up, or is sent away. What may stand in line for it is taken back. */
+  fail(error: HoldfastError): void {
+    if (!this.#settle()) return
+    const claim = this.#claim
+    claim.phase = 'ended'
+    this.#engine.forget(claim)
+    this.#engine.withdraw(claim.resource, claim.id)
+    this.#outcome.reject(error)
+  }
+
+  onHeld(): void {
+    this.#engine.noteFence(this.#claim)
+    if (this.#settle()) this.#outcome.resolve(this.#claim)
+  }
+
+  onGone(): void {
+    const claim = this.#claim
+    this.#engine.forget(claim)
+    claim.id = this.#engine.newId()
+    claim.phase = 'asking'
+    claim.dueAt = Infinity
+    this.#engine.register(claim)
+    void this.#ask()
+  }
+
+  onUnavailable(cause: unknown): void {
+    this.fail(this.#engine.calls.unavailable(cause, this.#claim.resource))
+  }
+
+  /** Asks until there is an answer. Never rejects. A newer ask, after the place was lost, ends an older one. */
+  async #ask(): Promise<void> {
+    const { env, calls } = this.#engine
+    const claim = this.#claim
+    const id = claim.id
+    const deadline = env.now() + calls.storeTimeoutMs
+    claim.asked(env.now())
+    for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
+      const sentAt = env.now()
+      try {
+        const reply = await calls.within(calls.oneCallMs, () => this.#send(id))
+        if (claim.phase === 'asking' && claim.id === id) this.#onReply(reply, sentAt)
+        return
+      } catch (error) {
+        const pauseMs = calls.retryInMs(attempt)
+        const isHopeless = !isRetryable(error) || env.now() + pauseMs >= deadline
+        if (isHopeless && claim.phase === 'asking' && claim.id === id) this.onUnavailable(error)
+        if (isHopeless) return
+        await calls.pause(pauseMs)
+      }
+    }
+  }
+
+  /** A reply that finds its caller gone, however late, gives back what it brings. */
+  async #send(id: string): Promise<ClaimReply> {
+    const claim = this.#claim
+    const reply = await this.#engine.connection.claim(
+      claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
+    )
+    const isAbandoned = claim.id !== id || claim.phase === 'ended'
+    if (isAbandoned && reply.status !== 'refused') this.#engine.withdraw(claim.resource, id)
+    return reply
+  }
+
+  #onReply(reply: ClaimReply, sentAt: number): void {
+    if (reply.status === 'refused') return this.#onRefused(reply)
+    this.#claim.phase = 'waiting'
+    if (reply.status === 'granted')
+      this.#engine.pulse.held(this.#claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
+    else this.#onWaiting(reply, sentAt)
+  }
+
+  #onWaiting(reply: Waiting, sentAt: number): void {
+    this.#claim.keptPlace(sentAt, reply.presenceMs)
+    this.#engine.pulse.plan(this.#claim, reply)
+    // Somebody waits for this: the process must not end for want of other work.
+    if (this.#limits.waitMs === Infinity) this.#keepAlive()
+  }
+
+  #keepAlive(): void {
+    this.#letProcessEnd()
+    this.#letProcessEnd = this.#engine.env.timer(Infinity, () => {}, { keepAlive: true })
+  }
+
+  #onRefused(reply: Refused): void {
+    const { resource, capacity } = this.#claim.spec
+    if (reply.reason === 'capacity') {
+      this.fail(capacityMismatch(resource, capacity, reply.capacity))
+    } else if (reply.reason === 'gone') {
+      const message = `The passed hold of '${resource}' is no longer held: it was released, lost or adopted already`
+      this.fail(new HoldfastError('NOT_HELD', message, { resource }))
+    } else if (this.#settle()) {
+      this.#claim.phase = 'ended'
+      this.#engine.forget(this.#claim)
+      this.#outcome.resolve(null)
+    }
+  }
+
+  #settle(): boolean {
+    const isFirst = !this.#isSettled
+    this.#isSettled = true
+    return isFirst
+  }
+}
+
+function capacityMismatch(resource: string, asked: number, actual: number | undefined): HoldfastError {
+  const kind = (capacity: number | undefined): string =>
+    capacity === EXCLUSIVE ? 'a lock' : `a semaphore of ${capacity}`
+  const message = `'${resource}' is in use as ${kind(actual)}, not as ${kind(asked)}; use the same everywhere, or change a semaphore with resize()`
+  return new HoldfastError('CAPACITY_MISMATCH', message, { resource })
+}

@@ -1,0 +1,96 @@
+import { backoffMs } from '../base/backoff.js'
+import type { Env } from '../base/env.js'
+import { HoldfastError, isRetryable } from '../base/errors.js'
+
+/** How calls to a store are limited in time. */
+export interface CallLimits {
+  readonly storeName: string
+  /** How long the store may stay silent before a caller is told that it is unavailable. */
+  readonly storeTimeoutMs: number
+}
+
+const FIRST_RETRY_MS = 20
+const LONGEST_RETRY_MS = 500
+
+/** Calls to a store with a deadline for each, and repetition of what can be repeated. */
+export class Calls {
+  readonly #env: Env
+  readonly #limits: CallLimits
+
+  constructor(env: Env, limits: CallLimits) {
+    this.#env = env
+    this.#limits = limits
+  }
+
+  get storeTimeoutMs(): number {
+    return this.#limits.storeTimeoutMs
+  }
+
+  /** A third of the store's time-out: so a request whose reply got lost can be repeated before the caller is told. */
+  get oneCallMs(): number {
+    return this.#limits.storeTimeoutMs / 3
+  }
+
+  /** The call's result, or STORE_UNAVAILABLE after `timeoutMs`. What the call does later is nobody's business any more. */
+  within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const cancel = this.#env.timer(timeoutMs, () => reject(this.#silent(timeoutMs)), { keepAlive: true })
+      const fail = (error: unknown): void => {
+        cancel()
+        reject(error)
+      }
+      const succeed = (value: T): void => {
+        cancel()
+        resolve(value)
+      }
+      try {
+        call().then(succeed, fail)
+      } catch (error) {
+        fail(error)
+      }
+    })
+  }
+
+  /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
+  async repeated<T>(deadline: number, call: (attempt: number) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const leftMs = Math.max(1, deadline - this.#env.now())
+        return await this.within(Math.min(this.oneCallMs, leftMs), () => call(attempt))
+      } catch (error) {
+        const pauseMs = this.retryInMs(attempt)
+        if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline) throw this.unavailable(error)
+        await this.pause(pauseMs)
+      }
+    }
+  }
+
+  retryInMs(attempt: number): number {
+    return backoffMs(attempt, this.#env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS)
+  }
+
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#env.timer(ms, resolve, { keepAlive: true })
+    })
+  }
+
+  /** The error for the caller: a store's own errors pass as they are, others are wrapped. */
+  unavailable(cause: unknown, resource?: string): HoldfastError {
+    if (cause instanceof HoldfastError) return cause
+    const store = this.#limits.storeName
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const message = `The ${store} store failed: ${reason}`
+    return new HoldfastError('STORE_UNAVAILABLE', message, {
+      store,
+      cause,
+      ...(resource === undefined ? {} : { resource }),
+    })
+  }
+
+  #silent(timeoutMs: number): HoldfastError {
+    const store = this.#limits.storeName
+    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms; check that it is up and reachable, or raise storeTimeout`
+    return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
+  }
+}

@@ -1,0 +1,201 @@
+import { HoldfastError } from '../base/errors.js'
+import type { Beat, ClaimRequest } from '../contract/store.js'
+
+/** What the caller wants, checked and in milliseconds. */
+export interface ClaimSpec {
+  readonly resource: string
+  readonly permits: number
+  readonly capacity: number
+  readonly leaseMs: number
+  readonly presenceMs: number
+  readonly maxHoldMs: number | null
+  /** The explicit owner; null: the acquisition itself is the owner. */
+  readonly owner: string | null
+  readonly label: string | null
+  readonly adopts?: { readonly id: string; readonly fence: number }
+}
+
+/**
+ * - `asking`: sent, or about to be sent; the store has not answered
+ * - `waiting`: in line
+ * - `held`: given out to the caller
+ * - `lost`: was held, and can no longer be trusted
+ * - `ended`: released, or given up before it was held
+ */
+export type Phase = 'asking' | 'waiting' | 'held' | 'lost' | 'ended'
+
+/** What becomes of a claim, told to whoever asked for it. */
+export interface ClaimListener {
+  /** It is held from now on. */
+  onHeld(): void
+  /** Its place in line is gone; it has to be asked for anew. */
+  onGone(): void
+  /** The store has been silent for too long. */
+  onUnavailable(cause: unknown): void
+}
+
+/** The clocks of two machines run apart by far less than this. */
+const DRIFT_RATE = 0.01
+/** Covers the rounding on the way. */
+const ROUNDING_MS = 1
+
+/** How much earlier than the store we take a deadline to be over. */
+export function driftMs(durationMs: number): number {
+  return ROUNDING_MS + durationMs * DRIFT_RATE
+}
+
+/** The lease to ask for so that `validMs` of it can be relied on. */
+export function leaseForMs(validMs: number): number {
+  return (validMs + ROUNDING_MS) / (1 - DRIFT_RATE)
+}
+
+/** The client's side of one claim: what it asked for, and what it knows. All times are `env.now()`. */
+export class Claim {
+  phase: Phase = 'asking'
+  /** New for each attempt. */
+  id: string
+  fence = 0
+  permits: number
+  /** The end of what the store surely grants, if nothing renews it. */
+  validUntil = 0
+  /** The sending of the last request that the store has answered; before that, of the first one. */
+  acknowledgedAt = 0
+  /** While it waits: until when the store surely keeps its place, if nothing renews it. */
+  #placeUntil = 0
+  /** When to speak of this claim in a pulse. */
+  dueAt = Infinity
+  /** A pulse with this claim is on its way. */
+  isBeating = false
+  /** Something has happened since that beat was sent: ask again as soon as it is answered. */
+  isHurried = false
+  /** Since when pulses have gone unanswered; null: the last one was answered. */
+  silentSince: number | null = null
+  /** How many holds of the same owner stand on this claim. */
+  entries = 0
+  lostBecause: HoldfastError | null = null
+  readonly #lossListeners = new Set<(reason: HoldfastError) => void>()
+  readonly #endListeners = new Set<(nothing: undefined) => void>()
+
+  constructor(
+    readonly spec: ClaimSpec,
+    readonly info: string,
+    readonly listener: ClaimListener,
+    id: string,
+  ) {
+    this.id = id
+    this.permits = spec.permits
+  }
+
+  get resource(): string {
+    return this.spec.resource
+  }
+
+  /** Whether the caller still waits for it. */
+  get isPending(): boolean {
+    return this.phase === 'asking' || this.phase === 'waiting'
+  }
+
+  isValid(now: number): boolean {
+    return this.phase === 'held' && now < this.validUntil
+  }
+
+  request(queue: boolean, floor: number): ClaimRequest {
+    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts } = this.spec
+    const common = {
+      resource,
+      id: this.id,
+      permits,
+      capacity,
+      leaseMs,
+      presenceMs,
+      maxHoldMs,
+      queue,
+      floor,
+      block: 1,
+      info: this.info,
+    }
+    return adopts ? { ...common, adopts } : common
+  }
+
+  beat(): Beat {
+    return {
+      resource: this.resource,
+      id: this.id,
+      leaseMs: this.spec.leaseMs,
+      presenceMs: this.spec.presenceMs,
+    }
+  }
+
+  /** How long the store keeps this claim after a pulse that it has answered. */
+  get aliveMs(): number {
+    return this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs
+  }
+
+  /** The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated. */
+  asked(now: number): void {
+    this.acknowledgedAt = now
+    this.#placeUntil = now + this.spec.presenceMs
+  }
+
+  /** The store has said that the place in line is kept. */
+  keptPlace(sentAt: number, presenceMs: number): void {
+    this.acknowledgedAt = Math.max(this.acknowledgedAt, sentAt)
+    this.#placeUntil = Math.max(this.#placeUntil, sentAt + presenceMs)
+  }
+
+  /**
+   * Until when a hand-off can be trusted that nothing but a push tells of: promotion does not refresh the deadline of a waiter,
+   * and it came after the last answer that still said "waiting".
+   */
+  handedOffUntil(): number {
+    const until = Math.min(this.#placeUntil, this.acknowledgedAt + (this.spec.maxHoldMs ?? Infinity))
+    return until - driftMs(this.spec.presenceMs)
+  }
+
+  hold(fence: number, validUntil: number): void {
+    this.phase = 'held'
+    this.fence = fence
+    this.validUntil = validUntil
+    this.listener.onHeld()
+  }
+
+  /** A renewal never shortens. */
+  renew(validUntil: number): void {
+    this.validUntil = Math.max(this.validUntil, validUntil)
+  }
+
+  lose(message: string, cause?: unknown): void {
+    if (this.phase !== 'held') return
+    this.phase = 'lost'
+    this.lostBecause = lossError(this.resource, message, cause)
+    this.#tell(this.#lossListeners, this.lostBecause)
+    this.#tell(this.#endListeners, undefined)
+  }
+
+  /** Given back: it is over, and that is no loss. */
+  end(): void {
+    this.phase = 'ended'
+    this.#lossListeners.clear()
+    this.#tell(this.#endListeners, undefined)
+  }
+
+  onLoss(tell: (reason: HoldfastError) => void): void {
+    if (this.lostBecause) tell(this.lostBecause)
+    else this.#lossListeners.add(tell)
+  }
+
+  /** Lost or given back. */
+  onEnd(tell: () => void): void {
+    this.#endListeners.add(() => tell())
+  }
+
+  #tell<T>(listeners: Set<(news: T) => void>, news: T): void {
+    for (const listener of listeners) listener(news)
+    listeners.clear()
+  }
+}
+
+function lossError(resource: string, message: string, cause: unknown): HoldfastError {
+  const details = cause === undefined ? { resource } : { resource, cause }
+  return new HoldfastError('HOLD_LOST', `The hold of '${resource}' was lost: ${message}`, details)
+}

@@ -1,0 +1,240 @@
+import { hostname } from 'node:os'
+import type { Env } from '../base/env.js'
+import { HoldfastError } from '../base/errors.js'
+import type {
+  Beat,
+  ClaimView,
+  Connection,
+  Held,
+  InspectQuery,
+  LineView,
+  Push,
+  Store,
+} from '../contract/store.js'
+import { Acquisition } from './acquisition.js'
+import { Calls } from './calls.js'
+import { Claim, type ClaimListener, type ClaimSpec, driftMs } from './claim.js'
+import { Floors } from './floors.js'
+import type { Limits } from './limits.js'
+import { Pulse } from './pulse.js'
+
+export interface EngineOptions {
+  readonly env: Env
+  readonly space: string
+  readonly storeTimeoutMs: number
+}
+
+/** One client of a store: its claims, its pulse, its connection. */
+export class Engine {
+  readonly env: Env
+  readonly space: string
+  readonly storeName: string
+  readonly calls: Calls
+  readonly pulse: Pulse
+  readonly connection: Connection
+  readonly #clientId: string
+  readonly #host = hostname()
+  readonly #floors = new Floors()
+  /** By id: everything that this client may have in a line. */
+  readonly #claims = new Map<string, Claim>()
+  readonly #acquisitions = new Set<Acquisition>()
+  readonly #farewells = new Set<Promise<unknown>>()
+  #nextId = 1
+  #closing: Promise<void> | null = null
+
+  constructor(store: Store, options: EngineOptions) {
+    this.env = options.env
+    this.space = options.space
+    this.storeName = store.name
+    this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
+    this.#clientId = this.env.id()
+    this.connection = store.connect({
+      id: this.#clientId,
+      space: options.space,
+      push: (news) => this.#onPush(news),
+    })
+    const { calls, connection, env } = this
+    this.pulse = new Pulse({
+      calls,
+      connection,
+      env,
+      capabilities: store.capabilities,
+      claims: () => this.#claims.values(),
+    })
+  }
+
+  /** A held claim; null if it was not to be had at once and the limits say not to wait. */
+  async acquire(spec: ClaimSpec, limits: Limits): Promise<Claim | null> {
+    this.throwIfClosed()
+    const acquisition = new Acquisition(this, spec, limits)
+    this.#acquisitions.add(acquisition)
+    try {
+      return await acquisition.run()
+    } finally {
+      this.#acquisitions.delete(acquisition)
+    }
+  }
+
+  newClaim(spec: ClaimSpec, listener: ClaimListener): Claim {
+    const id = this.newId()
+    const info = JSON.stringify({
+      owner: spec.owner ?? id,
+      host: this.#host,
+      pid: process.pid,
+      label: spec.label,
+    })
+    return new Claim(spec, info, listener, id)
+  }
+
+  newId(): string {
+    return `${this.#clientId}:${this.#nextId++}`
+  }
+
+  register(claim: Claim): void {
+    this.#claims.set(claim.id, claim)
+  }
+
+  forget(claim: Claim): void {
+    this.#claims.delete(claim.id)
+  }
+
+  floorOf(resource: string): number {
+    return this.#floors.of(resource)
+  }
+
+  noteFence(claim: Claim): void {
+    this.#floors.note(claim.resource, claim.fence)
+  }
+
+  /** Takes back whatever became of a claim that nobody waits for any more. In the background: it lapses by itself in the end. */
+  withdraw(resource: string, id: string): void {
+    const deadline = this.env.now() + this.calls.storeTimeoutMs
+    const farewell = this.calls
+      .repeated(deadline, () => this.connection.release(resource, id))
+      .catch(() => {})
+    this.#farewells.add(farewell)
+    void farewell.finally(() => this.#farewells.delete(farewell))
+  }
+
+  /**
+   * Gives a hold back. true: it was held until now; false: it had been lost before.
+   * Rejects when the store cannot be reached; the hold then ends with its lease.
+   */
+  async release(claim: Claim): Promise<boolean> {
+    const wasHeld = this.checkValidity(claim)
+    this.forget(claim)
+    if (!wasHeld) {
+      this.withdraw(claim.resource, claim.id)
+      return false
+    }
+    claim.end()
+    const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
+    return this.calls.repeated(deadline, async (attempt) => {
+      const wasThere = await this.connection.release(claim.resource, claim.id)
+      // Not there at the second attempt: the first one did it, and only its answer got lost.
+      return wasThere || attempt > 1
+    })
+  }
+
+  /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
+  async leave(claim: Claim): Promise<boolean> {
+    claim.entries--
+    return claim.entries > 0 ? this.checkValidity(claim) : this.release(claim)
+  }
+
+  /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
+  checkValidity(claim: Claim): boolean {
+    const isValid = claim.isValid(this.env.now())
+    if (!isValid) claim.lose('it was not renewed in time')
+    return isValid
+  }
+
+  /** A pulse for one hold, with what it has to say beyond "I am here". Repeated while the hold is valid. */
+  async renew(claim: Claim, extra: Partial<Beat>): Promise<Held> {
+    return this.calls.repeated(
+      Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs),
+      async () => {
+        const sentAt = this.env.now()
+        const [reply] = await this.connection.pulse([{ ...claim.beat(), ...extra }])
+        if (reply?.status !== 'held') {
+          claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
+          throw claim.lostBecause ?? notHeld(claim.resource)
+        }
+        if (claim.phase !== 'held') throw claim.lostBecause ?? notHeld(claim.resource)
+        claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
+        this.pulse.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
+        return reply
+      },
+    )
+  }
+
+  /** Makes sure that the store is there. */
+  async reach(): Promise<void> {
+    await this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, () => this.connection.pulse([]))
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    this.throwIfClosed()
+    const call = (): Promise<ClaimView[]> => this.connection.evict(resource, fence)
+    // Without a fence it must not be repeated: if only the answer was lost, the second attempt would rob the next holder.
+    if (fence === null) return this.calls.within(this.calls.storeTimeoutMs, call)
+    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, call)
+  }
+
+  inspect(query: InspectQuery): AsyncIterable<LineView> {
+    this.throwIfClosed()
+    return this.connection.inspect(query)
+  }
+
+  /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  throwIfClosed(): void {
+    if (this.#closing) throw closed(this.storeName)
+  }
+
+  async #close(): Promise<void> {
+    for (const acquisition of this.#acquisitions) acquisition.fail(closed(this.storeName))
+    for (const claim of this.#claims.values()) {
+      claim.lose('its client was closed')
+      this.withdraw(claim.resource, claim.id)
+    }
+    this.#claims.clear()
+    this.pulse.stop()
+    await Promise.all(this.#farewells)
+    await this.calls.within(this.calls.storeTimeoutMs, () => this.connection.close())
+  }
+
+  #onPush(news: Push): void {
+    if (news.type === 'gap') return this.pulse.hurryAll()
+    if (news.type === 'state') return
+    const claim = this.#claims.get(news.id)
+    if (news.type === 'granted') this.#onGranted(claim, news)
+    else if (claim?.phase === 'held') claim.lose('it was broken or taken over')
+    else if (claim?.phase === 'waiting') claim.listener.onGone()
+  }
+
+  #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
+    // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
+    if (!claim) return this.withdraw(news.resource, news.id)
+    if (!claim.isPending) return
+    claim.phase = 'waiting'
+    const validUntil = claim.handedOffUntil()
+    if (validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    claim.hold(news.fence, validUntil)
+    const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
+    if (isLeaseShort) this.pulse.hurry(claim)
+    else this.pulse.plan(claim)
+  }
+}
+
+function closed(store: string): HoldfastError {
+  return new HoldfastError('CLOSED', 'This Holdfast client is closed; make a new one to go on', { store })
+}
+
+export function notHeld(resource: string): HoldfastError {
+  return new HoldfastError('NOT_HELD', `This hold of '${resource}' has been released already`, { resource })
+}

@@ -1,0 +1,152 @@
+import { type Deferred, deferred } from '../base/deferred.js'
+import { type Duration, toMs } from '../base/duration.js'
+import { HoldfastError } from '../base/errors.js'
+import { type Claim, leaseForMs } from './claim.js'
+import { type Engine, notHeld } from './engine.js'
+import { encodePassed } from './passed.js'
+
+/**
+ * A granted claim. Release it when the work is done: by hand, with `await using`, or by using `run` in the first place.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { memory } from 'holdfast/memory'
+ *
+ * const locks = new Holdfast(memory())
+ * const hold = await locks.mutex('order:42').acquire({ wait: '5s' })
+ * try {
+ *   console.log('my fence is', hold.fence)
+ * } finally {
+ *   await hold.release()
+ * }
+ * ```
+ */
+export class Hold implements AsyncDisposable {
+  readonly #engine: Engine
+  readonly #claim: Claim
+  #whenReleased: Deferred<void> | null = null
+  #released: Promise<boolean> | null = null
+  #controller: AbortController | null = null
+
+  /** Made by `acquire`, `tryAcquire`, `run` and `adopt`. */
+  constructor(engine: Engine, claim: Claim) {
+    this.#engine = engine
+    this.#claim = claim
+    claim.entries++
+  }
+
+  /** The name of what is held. */
+  get resource(): string {
+    return this.#claim.resource
+  }
+
+  /** The number of this hold: greater than that of every earlier hold of the resource. Hand it to whatever checks fences. */
+  get fence(): number {
+    return this.#claim.fence
+  }
+
+  /** How many of the resource's permits it has. */
+  get permits(): number {
+    return this.#claim.permits
+  }
+
+  /** Whether the hold can be trusted at this moment, by the clock: right also straight after a pause of the process. */
+  get isValid(): boolean {
+    return this.#released === null && this.#engine.checkValidity(this.#claim)
+  }
+
+  /** For how long the hold can be trusted if nothing renews it; 0 when it is released or lost. */
+  get remainingMs(): number {
+    return this.isValid ? this.#claim.validUntil - this.#engine.env.now() : 0
+  }
+
+  /** Aborts when the hold is lost, with a HOLD_LOST error as its reason. A release does not abort it. */
+  get signal(): AbortSignal {
+    const controller = this.#controller ?? new AbortController()
+    if (!this.#controller) {
+      this.#controller = controller
+      this.#engine.checkValidity(this.#claim)
+      this.#claim.onLoss((reason) => controller.abort(reason))
+    }
+    return controller.signal
+  }
+
+  /**
+   * Makes the hold last at least `duration` from now, whether or not renewals get through. Never shortens, never passes `maxHold`.
+   *
+   * @example
+   * ```ts
+   * import type { Hold } from 'holdfast'
+   *
+   * export async function beforeTheLongPart(hold: Hold) {
+   *   await hold.extend('1m')
+   * }
+   * ```
+   */
+  async extend(duration: Duration): Promise<void> {
+    const ms = toMs(duration, { name: 'extend', minMs: 1 })
+    this.#throwIfNotHeld()
+    const reply = await this.#engine.renew(this.#claim, { leaseMs: leaseForMs(ms) })
+    if (reply.leaseMs + 1 < ms) throw cappedByMaxHold(this.resource, ms, reply.leaseMs)
+  }
+
+  /**
+   * Gives the hold back, so that the next in line gets it. Calling it again does nothing more.
+   * Resolves with false if the hold had been lost before; rejects only if the store cannot be reached, in which case the
+   * hold ends with its lease.
+   */
+  release(): Promise<boolean> {
+    if (!this.#released) {
+      this.#released = this.#engine.leave(this.#claim)
+      this.#whenReleased?.resolve()
+    }
+    return this.#released
+  }
+
+  /** @internal Whether `release` was called. */
+  get isReleased(): boolean {
+    return this.#released !== null
+  }
+
+  /** @internal Resolves when `release` is called. */
+  get released(): Promise<void> {
+    this.#whenReleased ??= deferred()
+    return this.#whenReleased.promise
+  }
+
+  /**
+   * The hold as text, for `locks.adopt` in another process. It stays held here until it is adopted; from then on it is lost here.
+   * Whoever has the text can take the hold: treat it like a password.
+   *
+   * @example
+   * ```ts
+   * import type { Hold, Holdfast } from 'holdfast'
+   *
+   * export async function handOver(hold: Hold, receiver: Holdfast) {
+   *   const passed = await hold.export()
+   *   return receiver.adopt(passed)
+   * }
+   * ```
+   */
+  async export(): Promise<string> {
+    this.#throwIfNotHeld()
+    await this.#engine.renew(this.#claim, {})
+    return encodePassed(this.#engine.space, this.#claim)
+  }
+
+  /** For `await using`: releases. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  #throwIfNotHeld(): void {
+    if (this.#released) throw notHeld(this.resource)
+    if (!this.#engine.checkValidity(this.#claim)) throw this.#claim.lostBecause ?? notHeld(this.resource)
+  }
+}
+
+function cappedByMaxHold(resource: string, askedMs: number, leftMs: number): HoldfastError {
+  const message = `extend(${Math.round(askedMs)} ms) passes the maxHold of '${resource}', which ends in ${Math.round(leftMs)} ms; acquire with a longer maxHold`
+  return new HoldfastError('INVALID_ARGUMENT', message, { resource })
+}

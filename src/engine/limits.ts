@@ -1,0 +1,68 @@
+import { formatMs } from '../base/duration.js'
+import type { Env } from '../base/env.js'
+import { HoldfastError } from '../base/errors.js'
+
+/** How long a caller waits. */
+export interface Limits {
+  /** 0: do not wait at all. Infinity: for ever. */
+  readonly waitMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+export function acquireTimeout(resource: string, waitMs: number): HoldfastError {
+  const what =
+    waitMs === 0
+      ? `'${resource}' is held by another`
+      : `'${resource}' was not to be had within ${formatMs(waitMs)}`
+  return new HoldfastError('ACQUIRE_TIMEOUT', `${what}; wait longer, or see who holds it with inspect()`, {
+    resource,
+    retryable: true,
+  })
+}
+
+export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
+  return new HoldfastError('ABORTED', `Waiting for '${resource}' was aborted`, {
+    resource,
+    cause: signal?.reason,
+  })
+}
+
+/** Calls `giveUp` once if the limits are reached first. The returned function ends the watch. */
+export function watchLimits(
+  env: Env,
+  limits: Limits,
+  resource: string,
+  giveUp: (error: HoldfastError) => void,
+): () => void {
+  const { signal, waitMs } = limits
+  const onAbort = (): void => giveUp(aborted(resource, signal))
+  signal?.addEventListener('abort', onAbort, { once: true })
+  const isTimed = waitMs > 0 && waitMs !== Infinity
+  const stopTimer = isTimed
+    ? env.timer(waitMs, () => giveUp(acquireTimeout(resource, waitMs)), { keepAlive: true })
+    : () => {}
+  return () => {
+    stopTimer()
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Waits for something inside this process, whose outcome does not matter, no longer than the limits say. */
+export function waitLocally(
+  env: Env,
+  done: Promise<unknown>,
+  limits: Limits,
+  resource: string,
+): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    const stop = watchLimits(env, limits, resource, (error) => {
+      stop()
+      reject(error)
+    })
+    const finish = (): void => {
+      stop()
+      resolve()
+    }
+    done.then(finish, finish)
+  })
+}

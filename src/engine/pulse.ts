@@ -1,0 +1,179 @@
+import { backoffMs } from '../base/backoff.js'
+import type { Env } from '../base/env.js'
+import type { Beat, BeatReply, Capabilities, Connection, Waiting } from '../contract/store.js'
+import { Agenda } from './agenda.js'
+import type { Calls } from './calls.js'
+import { type Claim, driftMs } from './claim.js'
+
+/** A pulse is due after this part of the time that the last one bought, so that two may fail before anything is lost. */
+const DUE_AFTER = 1 / 3
+/** Claims that are due within this part of their interval travel along: many claims, few calls. */
+const TRAVEL_ALONG = 0.25
+const FIRST_RETRY_MS = 25
+const LONGEST_RETRY_MS = 1000
+
+export interface PulseContext {
+  readonly env: Env
+  readonly calls: Calls
+  readonly connection: Connection
+  readonly capabilities: Capabilities
+  /** The client's claims. */
+  claims(): Iterable<Claim>
+}
+
+/**
+ * The one loop by which a client keeps all its holds and places alive, and learns what became of them. It also ends a hold
+ * whose validity has run out. A claim is in one call at a time, so slow renewals cannot pile up.
+ */
+export class Pulse {
+  readonly #context: PulseContext
+  readonly #agenda: Agenda
+  #failures = 0
+
+  constructor(context: PulseContext) {
+    this.#context = context
+    this.#agenda = new Agenda(context.env, () => this.#lookAround())
+  }
+
+  /** After the store has answered for a claim: when to speak of it next. */
+  plan(claim: Claim, reply?: Waiting): void {
+    const { env, capabilities } = this.#context
+    const intervalMs = claim.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
+    claim.dueAt = claim.acknowledgedAt + intervalMs
+    if (reply?.isNext) {
+      const askMs = Math.min(reply.freeInMs ?? Infinity, capabilities.askNextEveryMs ?? Infinity)
+      claim.dueAt = Math.min(claim.dueAt, env.now() + Math.max(1, askMs))
+    }
+    if (claim.isHurried) claim.dueAt = env.now()
+    this.#agenda.by(nextMoment(claim))
+  }
+
+  /** Speaks of this claim as soon as possible. */
+  hurry(claim: Claim): void {
+    claim.dueAt = this.#context.env.now()
+    // What is on its way may have been answered before the news that makes us hurry.
+    if (claim.isBeating) claim.isHurried = true
+    else this.#beat([claim])
+  }
+
+  hurryAll(): void {
+    const now = this.#context.env.now()
+    for (const claim of this.#context.claims()) {
+      claim.dueAt = Math.min(claim.dueAt, now)
+      claim.isHurried = claim.isBeating
+    }
+    this.#lookAround()
+  }
+
+  stop(): void {
+    this.#agenda.stop()
+  }
+
+  #lookAround(): void {
+    const now = this.#context.env.now()
+    const along: Claim[] = []
+    let isAnyDue = false
+    for (const claim of this.#context.claims()) {
+      if (claim.phase === 'held' && now >= claim.validUntil) claim.lose('it was not renewed in time')
+      if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
+      along.push(claim)
+      isAnyDue ||= claim.dueAt <= now
+    }
+    if (isAnyDue) this.#beat(along)
+    let next = Infinity
+    for (const claim of this.#context.claims()) next = Math.min(next, nextMoment(claim))
+    this.#agenda.by(next)
+  }
+
+  #beat(claims: readonly Claim[]): void {
+    const { maxBeats } = this.#context.capabilities
+    for (let start = 0; start < claims.length; start += maxBeats)
+      void this.#send(claims.slice(start, start + maxBeats))
+  }
+
+  /** One call. Never rejects: a failure is "unknown", which neither extends nor ends anything. */
+  async #send(claims: readonly Claim[]): Promise<void> {
+    const { env, calls, connection } = this.#context
+    const beats = claims.map((claim) => claim.beat())
+    for (const claim of claims) {
+      claim.isBeating = true
+      claim.isHurried = false
+    }
+    const sentAt = env.now()
+    try {
+      const replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
+      this.#failures = 0
+      this.#finish(claims, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
+    } catch (error) {
+      this.#failures++
+      this.#finish(claims, (claim) => this.#unanswered(claim, error))
+    }
+  }
+
+  #finish(claims: readonly Claim[], each: (claim: Claim, index: number) => void): void {
+    claims.forEach((claim, index) => {
+      claim.isBeating = false
+      each(claim, index)
+    })
+  }
+
+  /** Short enough that a renewal whose reply got lost can be repeated before the hold is over. */
+  #patienceMs(claims: readonly Claim[]): number {
+    const shortest = claims.reduce((least, claim) => Math.min(least, claim.aliveMs), Infinity)
+    return Math.min(this.#context.calls.oneCallMs, Math.max(20, shortest / 4))
+  }
+
+  #apply(claim: Claim, beat: Beat | undefined, reply: BeatReply | undefined, sentAt: number): void {
+    // An answer for an earlier attempt, or one that arrives after the release, says nothing about the present.
+    if (!beat || !reply || beat.id !== claim.id) return
+    const isWaiting = claim.phase === 'waiting'
+    if (!isWaiting && claim.phase !== 'held') return
+    claim.silentSince = null
+    if (reply.status === 'gone') {
+      if (isWaiting) claim.listener.onGone()
+      else claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
+      return
+    }
+    // A "waiting" that was overtaken by the push of the grant.
+    if (reply.status === 'waiting' && !isWaiting) return this.plan(claim)
+    if (reply.status === 'waiting') {
+      claim.keptPlace(sentAt, reply.presenceMs)
+      this.plan(claim, reply)
+    } else {
+      claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
+      this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
+    }
+  }
+
+  /** The store says that the claim is held, and until when. */
+  held(claim: Claim, fence: number, validUntil: number): void {
+    const now = this.#context.env.now()
+    if (claim.phase === 'held') claim.renew(validUntil)
+    // The answer took longer than what it grants: ask again before anybody relies on it.
+    else if (validUntil <= now) return this.hurry(claim)
+    else claim.hold(fence, validUntil)
+    this.plan(claim)
+  }
+
+  #unanswered(claim: Claim, error: unknown): void {
+    const { env, calls } = this.#context
+    const now = env.now()
+    claim.silentSince ??= now
+    if (claim.phase === 'waiting' && now - claim.silentSince >= calls.storeTimeoutMs)
+      return claim.listener.onUnavailable(error)
+    claim.dueAt =
+      now +
+      backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, claim.aliveMs / 8))
+    this.#agenda.by(nextMoment(claim))
+  }
+}
+
+function canBeat(claim: Claim): boolean {
+  return !claim.isBeating && (claim.phase === 'held' || claim.phase === 'waiting')
+}
+
+/** When something has to be done about a claim. One whose beat is on its way comes back with the reply. */
+function nextMoment(claim: Claim): number {
+  const dueAt = canBeat(claim) ? claim.dueAt : Infinity
+  return claim.phase === 'held' ? Math.min(dueAt, claim.validUntil) : dueAt
+}

@@ -1,0 +1,7 @@
+export type { Duration } from './base/duration.js'
+export { type ErrorCode, HoldfastError } from './base/errors.js'
+export type { Hold } from './engine/hold.js'
+export { Holdfast, type HoldfastOptions } from './primitives/holdfast.js'
+export type { Mutex } from './primitives/mutex.js'
+export type { AcquireOptions, HoldOptions, TryOptions } from './primitives/options.js'
+export type { HolderView, ResourceView, WaiterView } from './primitives/views.js'

@@ -1,0 +1,15 @@
+import { checkName } from '../base/names.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import { Lock, type LockContext } from './lock.js'
+
+/** A mutual exclusion lock: at most one holder, in order of arrival, re-entrant within `run`. Keeps no state of its own. */
+export class Mutex extends Lock {
+  /** Made by `locks.mutex(name)`. */
+  constructor(context: LockContext, name: string) {
+    super(context, {
+      resource: checkName(name, 'The name of a mutex'),
+      permits: EXCLUSIVE,
+      capacity: EXCLUSIVE,
+    })
+  }
+}

@@ -1,0 +1,82 @@
+import { type Duration, toMs } from '../base/duration.js'
+import { invalid } from '../base/errors.js'
+import type { ClaimSpec } from '../engine/claim.js'
+import type { Limits } from '../engine/limits.js'
+
+/** What every acquisition can be told. Durations are milliseconds or strings such as `'500ms'`, `'30s'`, `'5m'`. */
+export interface HoldOptions {
+  /**
+   * How long the hold lives when its holder falls silent: after a crash, the next in line gets the lock this much later.
+   * Renewed automatically at a third of it for as long as the process lives. Default `'30s'`.
+   */
+  lease?: Duration
+  /** The longest that the hold may last in all, renewals included; then it is lost. Default: no cap. */
+  maxHold?: Duration
+  /**
+   * Who holds. The same owner may enter again within the same client; another client with the same owner is just another
+   * claimant. Default: the acquisition itself.
+   */
+  owner?: string
+  /** For people who look at the line: `'nightly report'`. */
+  label?: string
+}
+
+export interface AcquireOptions extends HoldOptions {
+  /** How long to wait in line. Default: for ever. `0` does not wait at all. */
+  wait?: Duration
+  /** Gives up waiting when aborted, with ABORTED. Has no effect once the lock is held. */
+  signal?: AbortSignal
+}
+
+/** What `tryAcquire` can be told: it never waits. */
+export interface TryOptions extends HoldOptions {
+  /** An aborted signal stops the attempt with ABORTED. */
+  signal?: AbortSignal
+}
+
+const DEFAULT_LEASE = '30s'
+const SHORTEST_LEASE_MS = 10
+const SHORTEST_HOLD_MS = 1
+/** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
+const LONGEST_PRESENCE_MS = 30_000
+const LONGEST_LABEL = 1000
+
+/** What a primitive asks for, whoever calls it. */
+export interface LockKind {
+  readonly resource: string
+  readonly permits: number
+  readonly capacity: number
+}
+
+export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
+  const leaseMs = toMs(options.lease ?? DEFAULT_LEASE, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  return {
+    ...kind,
+    leaseMs,
+    presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
+    maxHoldMs:
+      options.maxHold === undefined
+        ? null
+        : toMs(options.maxHold, { name: 'maxHold', minMs: SHORTEST_HOLD_MS }),
+    owner: checkText(options.owner, 'owner'),
+    label: checkText(options.label, 'label'),
+  }
+}
+
+export function limits(options: AcquireOptions): Limits {
+  const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
+  return { waitMs, signal: checkSignal(options.signal) }
+}
+
+function checkText(text: unknown, name: string): string | null {
+  if (text === undefined) return null
+  if (typeof text !== 'string' || text === '') throw invalid(`${name} must be a non-empty string`)
+  if (text.length > LONGEST_LABEL)
+    throw invalid(`${name} has ${text.length} characters, more than ${LONGEST_LABEL}; shorten it`)
+  return text
+}
+
+function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal
+  throw invalid('signal must be an AbortSignal')
+}

@@ -1,0 +1,35 @@
+import { invalid } from '../base/errors.js'
+import type { Store } from '../contract/store.js'
+
+type Opener = (rest: string) => Promise<Store>
+
+/** Each store's module is loaded only when a URL names it, so importing `holdfast` loads no driver. */
+const SCHEMES: Readonly<Record<string, Opener>> = {
+  memory: async (name) => sharedMemory(name),
+  sqlite: async (rest) => (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, '')),
+}
+
+/** The memory stores of this process: the same URL is the same store, as everywhere else. */
+const memories = new Map<string, Store>()
+
+async function sharedMemory(name: string): Promise<Store> {
+  const { memory } = await import('../stores/memory/index.js')
+  const store = memories.get(name) ?? memory()
+  memories.set(name, store)
+  return store
+}
+
+export async function storeFromUrl(url: unknown): Promise<Store> {
+  const match = typeof url === 'string' ? /^([a-z][a-z0-9+.-]*):(.*)$/is.exec(url) : null
+  const open =
+    match?.[1] === undefined
+      ? undefined
+      : Object.entries(SCHEMES).find(([scheme]) => scheme === match[1]?.toLowerCase())?.[1]
+  if (!match || !open) {
+    const known = Object.keys(SCHEMES).map((scheme) => `${scheme}:`)
+    throw invalid(
+      `'${String(url)}' names no store that Holdfast knows; use one of ${known.join(', ')} (for example sqlite:./locks.db)`,
+    )
+  }
+  return open(match[2] ?? '')
+}

@@ -1,0 +1,68 @@
+import type { Env } from '../base/env.js'
+import type { ClaimView, LineView } from '../contract/store.js'
+
+/** A claim that waits in line. */
+export interface WaiterView {
+  /** The explicit owner, or the id of the acquisition. */
+  owner: string
+  host: string
+  pid: number
+  label: string | null
+  permits: number
+  /** Since when it waits, or holds. */
+  since: Date
+  /** When it would lapse if its process fell silent now. */
+  expires: Date
+}
+
+/** A claim that holds. */
+export interface HolderView extends WaiterView {
+  fence: number
+}
+
+/** A resource with at least one claim. */
+export interface ResourceView {
+  name: string
+  /** How many permits there are; a mutex or read-write lock has 2^30. */
+  capacity: number
+  holders: HolderView[]
+  /** In the order in which they will be served. */
+  waiters: WaiterView[]
+}
+
+export function resourceView(line: LineView, env: Env): ResourceView {
+  const holders: HolderView[] = []
+  const waiters: WaiterView[] = []
+  for (const claim of line.claims) {
+    if (claim.fence === null) waiters.push(waiterView(claim, env))
+    else holders.push(holderView(claim, claim.fence, env))
+  }
+  return { name: line.resource, capacity: line.capacity, holders, waiters }
+}
+
+export function holderView(claim: ClaimView, fence: number, env: Env): HolderView {
+  return { ...waiterView(claim, env), fence }
+}
+
+function waiterView(claim: ClaimView, env: Env): WaiterView {
+  const wallMs = env.wallMs()
+  return {
+    ...parseInfo(claim),
+    permits: claim.permits,
+    since: new Date(wallMs - claim.ageMs),
+    expires: new Date(wallMs + claim.expiresInMs),
+  }
+}
+
+/** What other clients wrote is not trusted to be well-formed. */
+function parseInfo(claim: ClaimView): Pick<WaiterView, 'owner' | 'host' | 'pid' | 'label'> {
+  let info: Record<string, unknown> = {}
+  try {
+    info = Object(JSON.parse(claim.info))
+  } catch {
+    // Another library's claim, or a damaged one: shown by its id alone.
+  }
+  const text = (key: string): string | null => (typeof info[key] === 'string' ? info[key] : null)
+  const pid = typeof info['pid'] === 'number' ? info['pid'] : 0
+  return { owner: text('owner') ?? claim.id, host: text('host') ?? '', pid, label: text('label') }
+}
