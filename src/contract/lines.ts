@@ -94,9 +94,12 @@ export class Lines {
 
   resize(resource: string, declared: number, capacity: number): void {
     this.#tidy(resource)
-    this.#rows.setPin(resource, declared === capacity ? null : { declared, capacity })
+    const line = [...this.#rows.line(resource)]
+    // Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
+    const isDeclared = declared === capacity && line.every((row) => row.capacity === capacity)
+    this.#rows.setPin(resource, isDeclared ? null : { declared, capacity })
     // A waiter that wants more than there will ever be would bar the line for good: send it away to be told so.
-    this.#rob([...this.#rows.line(resource)].filter((row) => row.fence === null && row.permits > capacity))
+    this.#rob(line.filter((row) => row.fence === null && row.permits > capacity))
     this.#promote(resource)
   }
 
@@ -214,7 +217,13 @@ export class Lines {
       isNext && front.holds.length > 0
         ? front.holds.reduce((first, hold) => Math.min(first, hold.expires), Infinity) - now
         : null
-    return { status: 'waiting', presenceMs: row.expires - now, isNext, freeInMs }
+    return {
+      status: 'waiting',
+      presenceMs: row.expires - now,
+      isNext,
+      freeInMs,
+      grantsAbove: this.#rows.counter(),
+    }
   }
 
   #view(row: Row): ClaimView {

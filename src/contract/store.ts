@@ -96,6 +96,11 @@ export interface Waiting {
   readonly isNext: boolean
   /** For the next one: when the first of the holds ahead would lapse; null if not known. */
   readonly freeInMs: number | null
+  /**
+   * At least the newest fence of this resource so far; if this claim is granted, its fence is above it. By this a client tells
+   * the push of a grant that it may trust from one that was long under way, and whose claim has lapsed and was made anew since.
+   */
+  readonly grantsAbove: number
 }
 
 export interface Refused {

@@ -52,6 +52,7 @@ export class Acquisition implements ClaimListener {
 
   onHeld(): void {
     this.#engine.noteFence(this.#claim)
+    this.#claim.entries = 1
     if (this.#settle()) this.#outcome.resolve(this.#claim)
   }
 
@@ -112,7 +113,7 @@ export class Acquisition implements ClaimListener {
   }
 
   #onWaiting(reply: Waiting, sentAt: number): void {
-    this.#claim.keptPlace(sentAt, reply.presenceMs)
+    this.#claim.keptPlace(sentAt, reply)
     this.#engine.pulse.plan(this.#claim, reply)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#limits.waitMs === Infinity) this.#keepAlive()

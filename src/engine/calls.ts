@@ -1,5 +1,5 @@
 import { backoffMs } from '../base/backoff.js'
-import type { Env } from '../base/env.js'
+import { detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
 
 /** How calls to a store are limited in time. */
@@ -44,7 +44,8 @@ export class Calls {
         resolve(value)
       }
       try {
-        call().then(succeed, fail)
+        // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
+        detached(call).then(succeed, fail)
       } catch (error) {
         fail(error)
       }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
-import type { Beat, ClaimRequest } from '../contract/store.js'
+import type { Beat, ClaimRequest, Waiting } from '../contract/store.js'
 
 /** What the caller wants, checked and in milliseconds. */
 export interface ClaimSpec {
@@ -62,6 +62,8 @@ export class Claim {
   acknowledgedAt = 0
   /** While it waits: until when the store surely keeps its place, if nothing renews it. */
   #placeUntil = 0
+  /** A grant that is not above this fence was given to an earlier stay in line under the same id, which has lapsed since. */
+  #grantsAbove = 0
   /** When to speak of this claim in a pulse. */
   dueAt = Infinity
   /** A pulse with this claim is on its way. */
@@ -93,6 +95,16 @@ export class Claim {
   /** Whether the caller still waits for it. */
   get isPending(): boolean {
     return this.phase === 'asking' || this.phase === 'waiting'
+  }
+
+  /**
+   * One more hold of the same owner stands on it from this moment: counted before anybody awaits, or the last other one could
+   * release it meanwhile.
+   */
+  enter(asked: ClaimSpec): this {
+    if (asked.permits > this.permits) throw upgradeRefused(this.resource)
+    this.entries++
+    return this
   }
 
   isValid(now: number): boolean {
@@ -138,9 +150,15 @@ export class Claim {
   }
 
   /** The store has said that the place in line is kept. */
-  keptPlace(sentAt: number, presenceMs: number): void {
+  keptPlace(sentAt: number, reply: Waiting): void {
     this.acknowledgedAt = Math.max(this.acknowledgedAt, sentAt)
-    this.#placeUntil = Math.max(this.#placeUntil, sentAt + presenceMs)
+    this.#placeUntil = Math.max(this.#placeUntil, sentAt + reply.presenceMs)
+    this.#grantsAbove = Math.max(this.#grantsAbove, reply.grantsAbove)
+  }
+
+  /** Whether a grant with this fence is of the present stay in line. */
+  canBeGranted(fence: number): boolean {
+    return fence > this.#grantsAbove
   }
 
   /**
@@ -162,6 +180,16 @@ export class Claim {
   /** A renewal never shortens. */
   renew(validUntil: number): void {
     this.validUntil = Math.max(this.validUntil, validUntil)
+  }
+
+  /** Its validity has run out. */
+  expire(): void {
+    const { maxHoldMs } = this.spec
+    this.lose(
+      maxHoldMs === null
+        ? 'it was not renewed in time'
+        : `it was not renewed in time, or its maxHold of ${maxHoldMs} ms is over`,
+    )
   }
 
   lose(message: string, cause?: unknown): void {
@@ -193,6 +221,11 @@ export class Claim {
     for (const listener of listeners) listener(news)
     listeners.clear()
   }
+}
+
+function upgradeRefused(resource: string): HoldfastError {
+  const message = `'${resource}' is held for reading here and cannot be turned into a hold for writing; release it first, or ask for writing in the first place`
+  return new HoldfastError('UPGRADE_REFUSED', message, { resource })
 }
 
 function lossError(resource: string, message: string, cause: unknown): HoldfastError {

@@ -53,13 +53,13 @@ export class Engine {
       space: options.space,
       push: (news) => this.#onPush(news),
     })
-    const { calls, connection, env } = this
     this.pulse = new Pulse({
-      calls,
-      connection,
-      env,
+      calls: this.calls,
+      connection: this.connection,
+      env: this.env,
       capabilities: store.capabilities,
       claims: () => this.#claims.values(),
+      withdraw: (claim) => this.withdraw(claim.resource, claim.id),
     })
   }
 
@@ -145,7 +145,7 @@ export class Engine {
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
   checkValidity(claim: Claim): boolean {
     const isValid = claim.isValid(this.env.now())
-    if (!isValid) claim.lose('it was not renewed in time')
+    if (!isValid) claim.expire()
     return isValid
   }
 
@@ -156,7 +156,7 @@ export class Engine {
       async () => {
         const sentAt = this.env.now()
         const [reply] = await this.connection.pulse([{ ...claim.beat(), ...extra }])
-        if (reply?.status !== 'held') {
+        if (reply?.status !== 'held' || reply.fence !== claim.fence) {
           claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
           throw claim.lostBecause ?? notHeld(claim.resource)
         }
@@ -215,12 +215,14 @@ export class Engine {
     if (news.type === 'granted') this.#onGranted(claim, news)
     else if (claim?.phase === 'held') claim.lose('it was broken or taken over')
     else if (claim?.phase === 'waiting') claim.listener.onGone()
+    // It overtook the reply that grants the hold: ask again as soon as that has arrived.
+    else if (claim?.phase === 'asking') claim.isHurried = true
   }
 
   #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
     // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
     if (!claim) return this.withdraw(news.resource, news.id)
-    if (!claim.isPending) return
+    if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
     if (validUntil <= this.env.now()) return this.pulse.hurry(claim)

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { deferred } from '../base/deferred.js'
 import type { Claim } from './claim.js'
 import type { Engine } from './engine.js'
 import { Turns } from './turns.js'
@@ -9,7 +10,7 @@ import { Turns } from './turns.js'
  */
 export class Frame {
   readonly turns = new Turns()
-  readonly #nested = new Set<Promise<unknown>>()
+  readonly #inside = new Set<Promise<void>>()
   #isOpen = true
 
   constructor(
@@ -22,16 +23,20 @@ export class Frame {
     return this.#isOpen
   }
 
-  /** A hold that was taken inside this frame; the frame's own `run` settles after it. */
-  addNested(released: Promise<unknown>): void {
-    this.#nested.add(released)
-    void released.finally(() => this.#nested.delete(released))
+  /** Somebody enters again; the frame's own `run` settles after the returned function was called. */
+  enter(): () => void {
+    const inside = deferred<void>()
+    this.#inside.add(inside.promise)
+    return () => {
+      this.#inside.delete(inside.promise)
+      inside.resolve()
+    }
   }
 
   /** Lets nobody in any more, and waits for those who are inside. */
   async close(): Promise<void> {
     this.#isOpen = false
-    await Promise.allSettled(this.#nested)
+    await Promise.all(this.#inside)
   }
 }
 

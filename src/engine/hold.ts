@@ -1,4 +1,3 @@
-import { type Deferred, deferred } from '../base/deferred.js'
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 import { type Claim, leaseForMs } from './claim.js'
@@ -25,15 +24,15 @@ import { encodePassed } from './passed.js'
 export class Hold implements AsyncDisposable {
   readonly #engine: Engine
   readonly #claim: Claim
-  #whenReleased: Deferred<void> | null = null
+  readonly #onRelease: () => void
   #released: Promise<boolean> | null = null
   #controller: AbortController | null = null
 
-  /** Made by `acquire`, `tryAcquire`, `run` and `adopt`. */
-  constructor(engine: Engine, claim: Claim) {
+  /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`, for one entry of the claim. */
+  constructor(engine: Engine, claim: Claim, onRelease: () => void = () => {}) {
     this.#engine = engine
     this.#claim = claim
-    claim.entries++
+    this.#onRelease = onRelease
   }
 
   /** The name of what is held. */
@@ -99,7 +98,7 @@ export class Hold implements AsyncDisposable {
   release(): Promise<boolean> {
     if (!this.#released) {
       this.#released = this.#engine.leave(this.#claim)
-      this.#whenReleased?.resolve()
+      this.#onRelease()
     }
     return this.#released
   }
@@ -107,12 +106,6 @@ export class Hold implements AsyncDisposable {
   /** @internal Whether `release` was called. */
   get isReleased(): boolean {
     return this.#released !== null
-  }
-
-  /** @internal Resolves when `release` is called. */
-  get released(): Promise<void> {
-    this.#whenReleased ??= deferred()
-    return this.#whenReleased.promise
   }
 
   /**

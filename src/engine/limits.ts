@@ -9,6 +9,11 @@ export interface Limits {
   readonly signal: AbortSignal | undefined
 }
 
+/** What is left of the limits at `now` for a caller that wants to be done by `deadline`. */
+export function limitsLeft(limits: Limits, deadline: number, now: number): Limits {
+  return { ...limits, waitMs: Math.max(0, deadline - now) }
+}
+
 export function acquireTimeout(resource: string, waitMs: number): HoldfastError {
   const what =
     waitMs === 0

@@ -1,6 +1,6 @@
 import type { Claim, ClaimSpec } from './claim.js'
 import type { Engine } from './engine.js'
-import { type Limits, waitLocally } from './limits.js'
+import { type Limits, limitsLeft, waitLocally } from './limits.js'
 
 type Entry = { claim: Claim } | { pending: Promise<unknown> }
 
@@ -20,8 +20,8 @@ export class Owners {
     const key = JSON.stringify([spec.resource, spec.owner])
     for (;;) {
       const entry = this.#entries.get(key)
-      if (entry && 'claim' in entry && entry.claim.isValid(env.now())) return entry.claim
-      const left: Limits = { ...limits, waitMs: Math.max(0, deadline - env.now()) }
+      if (entry && 'claim' in entry && entry.claim.isValid(env.now())) return entry.claim.enter(spec)
+      const left = limitsLeft(limits, deadline, env.now())
       if (!entry || 'claim' in entry) return this.#acquireNew(key, spec, left)
       if (limits.waitMs === 0) return null
       // The same owner is asking already; see first what becomes of that.

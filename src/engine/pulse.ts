@@ -1,6 +1,6 @@
 import { backoffMs } from '../base/backoff.js'
 import type { Env } from '../base/env.js'
-import type { Beat, BeatReply, Capabilities, Connection, Waiting } from '../contract/store.js'
+import type { Beat, BeatReply, Capabilities, Connection, Gone, Held, Waiting } from '../contract/store.js'
 import { Agenda } from './agenda.js'
 import type { Calls } from './calls.js'
 import { type Claim, driftMs } from './claim.js'
@@ -19,6 +19,8 @@ export interface PulseContext {
   readonly capabilities: Capabilities
   /** The client's claims. */
   claims(): Iterable<Claim>
+  /** Takes back what the store has of a claim that nobody wants. */
+  withdraw(claim: Claim): void
 }
 
 /**
@@ -74,7 +76,7 @@ export class Pulse {
     const along: Claim[] = []
     let isAnyDue = false
     for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held' && now >= claim.validUntil) claim.lose('it was not renewed in time')
+      if (claim.phase === 'held' && now >= claim.validUntil) claim.expire()
       if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
@@ -100,14 +102,15 @@ export class Pulse {
       claim.isHurried = false
     }
     const sentAt = env.now()
+    let replies: BeatReply[]
     try {
-      const replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
-      this.#failures = 0
-      this.#finish(claims, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
+      replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
     } catch (error) {
       this.#failures++
-      this.#finish(claims, (claim) => this.#unanswered(claim, error))
+      return this.#finish(claims, (claim) => this.#unanswered(claim, error))
     }
+    this.#failures = 0
+    this.#finish(claims, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
   }
 
   #finish(claims: readonly Claim[], each: (claim: Claim, index: number) => void): void {
@@ -129,20 +132,36 @@ export class Pulse {
     const isWaiting = claim.phase === 'waiting'
     if (!isWaiting && claim.phase !== 'held') return
     claim.silentSince = null
-    if (reply.status === 'gone') {
-      if (isWaiting) claim.listener.onGone()
-      else claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
-      return
-    }
-    // A "waiting" that was overtaken by the push of the grant.
-    if (reply.status === 'waiting' && !isWaiting) return this.plan(claim)
-    if (reply.status === 'waiting') {
-      claim.keptPlace(sentAt, reply.presenceMs)
-      this.plan(claim, reply)
-    } else {
-      claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
-      this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
-    }
+    if (reply.status === 'held') this.#applyHeld(claim, reply, sentAt)
+    else if (isWaiting) this.#applyToWaiter(claim, reply, sentAt)
+    else this.#applyToHolder(claim, reply)
+  }
+
+  #applyHeld(claim: Claim, reply: Held, sentAt: number): void {
+    if (claim.phase === 'held' && claim.fence !== reply.fence) return this.#takenOver(claim)
+    claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
+    this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
+  }
+
+  #applyToWaiter(claim: Claim, reply: Waiting | Gone, sentAt: number): void {
+    if (reply.status === 'gone') return claim.listener.onGone()
+    claim.keptPlace(sentAt, reply)
+    this.plan(claim, reply)
+  }
+
+  #applyToHolder(claim: Claim, reply: Waiting | Gone): void {
+    if (reply.status === 'gone')
+      return claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
+    if (reply.grantsAbove >= claim.fence) return this.#takenOver(claim)
+    // This answer was overtaken by the push of the grant: ask again, a little later.
+    claim.dueAt = this.#context.env.now() + claim.aliveMs / 10
+    this.#agenda.by(nextMoment(claim))
+  }
+
+  /** The hold has lapsed, and a request for it that was long under way has put the claim in line again: nobody wants that one. */
+  #takenOver(claim: Claim): void {
+    claim.lose('it lapsed')
+    this.#context.withdraw(claim)
   }
 
   /** The store says that the claim is held, and until when. */

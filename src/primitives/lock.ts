@@ -3,7 +3,7 @@ import type { Claim, ClaimSpec } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
 import { currentFrame, Frame, findFrame, runInFrame } from '../engine/flow.js'
 import { Hold } from '../engine/hold.js'
-import { aborted, acquireTimeout, type Limits } from '../engine/limits.js'
+import { aborted, acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
 import type { Owners } from '../engine/owners.js'
 import { type AcquireOptions, claimSpec, type LockKind, limits, type TryOptions } from './options.js'
 
@@ -15,12 +15,13 @@ export interface LockContext {
   readonly presenceMs: number | null
 }
 
-/** A way in, and what has to be done when the caller is out again. */
+/** A way in, counted already: every entry ends in a hold, or is left again. */
 interface Entry {
   readonly claim: Claim
-  /** The frame that was entered again; undefined for a claim of its own. */
-  readonly within: Frame | undefined
+  /** The caller's callback is over, or there is none: lets the next nested run of the same frame in. */
   readonly leaveTurn: () => void
+  /** The hold was released: the frame that was entered again need not wait for it any more. */
+  readonly leaveFrame: () => void
 }
 
 /** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
@@ -122,15 +123,12 @@ export class Lock {
     if (!entry) return null
     // Without a callback nobody knows where its inside ends, so it cannot keep the others of its frame out.
     entry.leaveTurn()
-    const hold = new Hold(this.#context.engine, entry.claim)
-    entry.within?.addNested(hold.released)
-    return hold
+    return new Hold(this.#context.engine, entry.claim, entry.leaveFrame)
   }
 
   async #runInside<T>(entry: Entry, work: (hold: Hold) => T | PromiseLike<T>): Promise<T> {
     const { engine } = this.#context
-    const hold = new Hold(engine, entry.claim)
-    entry.within?.addNested(hold.released)
+    const hold = new Hold(engine, entry.claim, entry.leaveFrame)
     const frame = new Frame(engine, entry.claim, currentFrame())
     const outcome = await settled(() => runInFrame(frame, () => work(hold)))
     const wasValid = hold.isReleased || engine.checkValidity(entry.claim)
@@ -149,18 +147,32 @@ export class Lock {
     engine.throwIfClosed()
     if (wait.signal?.aborted) throw aborted(this.name, wait.signal)
     const frame = spec.owner === null ? findFrame(engine, this.name) : undefined
-    if (frame) return this.#enterAgain(frame, spec, wait)
-    const claim = spec.owner === null ? await engine.acquire(spec, wait) : await owners.acquire(spec, wait)
-    if (!claim) return null
-    refuseUpgrade(claim, spec)
-    return { claim, within: undefined, leaveTurn: () => {} }
+    const deadline = engine.env.now() + wait.waitMs
+    const again = frame ? await this.#enterAgain(frame, spec, wait) : 'lost'
+    if (again !== 'lost') return again
+    const left = frame ? limitsLeft(wait, deadline, engine.env.now()) : wait
+    const claim = spec.owner === null ? await engine.acquire(spec, left) : await owners.acquire(spec, left)
+    return claim && { claim, leaveTurn: () => {}, leaveFrame: () => {} }
   }
 
-  async #enterAgain(frame: Frame, spec: ClaimSpec, wait: Limits): Promise<Entry | null> {
-    refuseUpgrade(frame.claim, spec)
+  /** null: not to be had at once. 'lost': the hold was lost while this one waited for its turn, so there is nothing to enter. */
+  async #enterAgain(frame: Frame, spec: ClaimSpec, wait: Limits): Promise<Entry | null | 'lost'> {
+    const { engine } = this.#context
     if (wait.waitMs === 0 && !frame.turns.isFree) return null
-    const leaveTurn = await frame.turns.take(this.#context.engine.env, wait, this.name)
-    return { claim: frame.claim, within: frame, leaveTurn }
+    const claim = frame.claim.enter(spec)
+    const leaveFrame = frame.enter()
+    try {
+      const leaveTurn = await frame.turns.take(engine.env, wait, this.name)
+      if (engine.checkValidity(claim)) return { claim, leaveTurn, leaveFrame }
+      leaveTurn()
+    } catch (error) {
+      leaveFrame()
+      await engine.leave(claim)
+      throw error
+    }
+    leaveFrame()
+    await engine.leave(claim)
+    return 'lost'
   }
 }
 
@@ -171,12 +183,6 @@ async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } 
   } catch (error) {
     return { error }
   }
-}
-
-function refuseUpgrade(held: Claim, asked: ClaimSpec): void {
-  if (asked.permits <= held.permits) return
-  const message = `'${asked.resource}' is held for reading here and cannot be turned into a hold for writing; release it first, or ask for writing in the first place`
-  throw new HoldfastError('UPGRADE_REFUSED', message, { resource: asked.resource })
 }
 
 function lostUnnoticed(resource: string): HoldfastError {

@@ -1,0 +1,100 @@
+import { HoldfastError } from '../../base/errors.js'
+import type { Hold } from '../../engine/hold.js'
+import type { Holdfast } from '../../primitives/holdfast.js'
+import type { AcquireOptions } from '../../primitives/options.js'
+import type { VirtualProcess } from '../virtual-env.js'
+import type { Witness } from './witness.js'
+
+export interface WorkerContext {
+  readonly process: VirtualProcess
+  readonly locks: Holdfast
+  readonly witness: Witness
+  readonly resources: readonly string[]
+  /** No new work after this moment of the process's own clock. */
+  isOver(): boolean
+}
+
+/** One task of a simulated process: acquires, works, releases, in every way that the API has, until it is over. */
+export async function work(context: WorkerContext): Promise<void> {
+  while (!context.isOver()) {
+    await expectedFailures(context, () => one(context))
+    await pause(context, random(context, 0, 200))
+  }
+}
+
+async function one(context: WorkerContext): Promise<void> {
+  const { locks, process, resources, witness } = context
+  const mutex = locks.mutex(resources[Math.floor(process.random() * resources.length)] ?? '')
+  const options = randomOptions(context)
+  const way = process.random()
+  if (way < 0.2) {
+    const hold = await mutex.tryAcquire(options)
+    if (hold) await hold_(context, hold)
+    else witness.tally.refusals++
+  } else if (way < 0.6) {
+    await hold_(context, await mutex.acquire(options))
+  } else {
+    await mutex.run(async (hold) => {
+      witness.granted(process, hold)
+      await pause(context, workMs(context))
+      if (process.random() < 0.5) return
+      await mutex.run(async (again) => {
+        if (again.fence === hold.fence) witness.tally.reentries++
+        // The outer hold was lost meanwhile, so this is a new one.
+        else witness.granted(process, again)
+        await pause(context, random(context, 0, 100))
+      }, options)
+    }, options)
+  }
+}
+
+async function hold_(context: WorkerContext, hold: Hold): Promise<void> {
+  context.witness.granted(context.process, hold)
+  await pause(context, workMs(context))
+  if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))
+  if (context.process.random() < 0.95) await hold.release()
+  // Else it is forgotten: renewed for as long as its process lives, so somebody has to break it.
+}
+
+function randomOptions(context: WorkerContext): AcquireOptions {
+  const { process } = context
+  const options: AcquireOptions = { lease: random(context, 100, 1500), maxHold: random(context, 200, 5000) }
+  if (process.random() < 0.7) options.wait = random(context, 1, 3000)
+  if (process.random() < 0.2) options.signal = abortAfter(context, random(context, 0, 1000))
+  return options
+}
+
+function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
+  const controller = new AbortController()
+  process.timer(ms, () => controller.abort(), { keepAlive: false })
+  return controller.signal
+}
+
+/** Mostly short, sometimes longer than the lease. */
+function workMs(context: WorkerContext): number {
+  return context.process.random() < 0.8 ? random(context, 0, 50) : random(context, 50, 3000)
+}
+
+function random({ process }: WorkerContext, least: number, most: number): number {
+  return least + process.random() * (most - least)
+}
+
+function pause({ process }: WorkerContext, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    process.timer(ms, resolve, { keepAlive: true })
+  })
+}
+
+/** Faults lead to errors with a code, and to no others. */
+async function expectedFailures({ witness }: WorkerContext, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error
+    if (error.code === 'HOLD_LOST') witness.tally.losses++
+    else if (error.code === 'ACQUIRE_TIMEOUT' || error.code === 'ABORTED') witness.tally.timeouts++
+    else if (error.code === 'STORE_UNAVAILABLE') witness.tally.unavailable++
+    // extend() beyond maxHold.
+    else if (error.code !== 'INVALID_ARGUMENT') throw error
+  }
+}

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, it } from 'vitest'
+
+interface Sample {
+  done: number
+  rssMb: number
+  heapMb: number
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-soak-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe.concurrent('100,000 holds', () => {
+  it.each(['memory:', `sqlite:${join(folder, 'locks.db')}`])(
+    'leave the memory flat and let the process end by itself on %s',
+    async (url) => {
+      const script = join(import.meta.dirname, 'cycles.mjs')
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        '--expose-gc',
+        '--no-warnings',
+        script,
+        url,
+        '50000',
+      ])
+      const samples = stdout
+        .trim()
+        .split('\n')
+        .map((line): Sample => JSON.parse(line))
+      console.log(
+        url.replace(folder, ''),
+        samples.map(({ rssMb, heapMb }) => `${rssMb.toFixed(0)}/${heapMb.toFixed(1)}`).join(' '),
+        'MB rss/heap',
+      )
+      // The first fifth warms up; after that, what a hold leaves behind would show as a steady rise.
+      const [, second, , , , last] = samples
+      expect((last?.heapMb ?? 0) - (second?.heapMb ?? 0)).toBeLessThan(3)
+      expect((last?.rssMb ?? 0) - (second?.rssMb ?? 0)).toBeLessThan(30)
+    },
+    120_000,
+  )
+})
