@@ -117,7 +117,7 @@ export class Lines {
 
   /** The next number of the store's counter: fences and versions come from the same one. */
   nextNumber(floor: number, block: number): number {
-    const number = nextFence({ last: this.#rows.counter(), floor, wallMs: this.#context.wallMs() })
+    const number = nextFence({ last: this.#rows.counter(), floor, wallMs: this.#context.wallMs(), block })
     this.#rows.bump(number + block - 1)
     return number
   }

@@ -28,6 +28,8 @@ export class States {
     const { key, value } = change
     const before = this.#current(key)
     if ((before?.version ?? null) !== change.expect) return { written: false, current: before }
+    // Deleting what is not there changes nothing, so there is nothing to tell.
+    if (before === null && value === null) return { written: true, current: null }
     const after = value === null ? null : this.#newRow(value, change.retentionMs)
     this.#rows.setState(key, after)
     for (const client of this.#rows.takeWatchers(key)) this.#context.tell(client, { type: 'state', key })

@@ -21,7 +21,9 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((fi
 
 function importsOf(file: string): string[] {
   const text = readFileSync(join(src, file), 'utf8').replace(/\/\*\*[\s\S]*?\*\//g, '')
-  const specifiers = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1] ?? '')
+  const specifiers = [...text.matchAll(/(?:^(?:import|export|\}).*? from|\bimport\() ?'([^']+)'/gm)].map(
+    (match) => match[1] ?? '',
+  )
   return specifiers
 }
 

@@ -130,8 +130,10 @@ class MemoryConnection implements Connection {
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    const names = query.resource === undefined ? this.#space.rows.resources() : [query.resource]
-    for (const resource of [...names].filter((name) => name.startsWith(query.prefix)).sort()) {
+    const names = this.#step(() =>
+      query.resource === undefined ? [...this.#space.rows.resources()] : [query.resource],
+    )
+    for (const resource of names.filter((name) => name.startsWith(query.prefix)).sort()) {
       const view = this.#step(() => this.#space.lines.view(resource))
       if (view) yield view
     }

@@ -1,0 +1,184 @@
+import type { Beat, ClaimRequest, Connection } from '../../contract/store.js'
+import * as model from '../model.js'
+import type { Client } from './clients.js'
+import { type BeatPlan, type Command, RESOURCES, type Terms } from './commands.js'
+import { findTarget, floorOf, NEVER, type Scene, seenFences, type TwinRequest, versionOf } from './scene.js'
+
+/** A call to the store, and the same call to the model. */
+export interface Call {
+  readonly client: Client
+  /** For people. */
+  readonly text: string
+  /** What the call is given, for people. */
+  readonly with: unknown
+  /** The claims that the reply, or each of the replies, is about. */
+  readonly about?: readonly { readonly resource: string; readonly id: string }[]
+  toStore(connection: Connection): Promise<unknown>
+  toModel(before: model.Model, now: number): model.Outcome<unknown>
+}
+
+type Acting = Exclude<Command, { type: 'close' | 'advance' | 'inspect' }>
+
+/** Makes the command's call, as things are now. */
+export function callOf(command: Acting, scene: Scene): Call | null {
+  switch (command.type) {
+    case 'claim':
+      return claimCall(command.client, claimRequest(command, scene), scene)
+    case 'adopt':
+      return claimCall(command.client, adoptRequest(command, scene), scene)
+    case 'resend':
+      return resendCall(command.index, scene)
+    case 'pulse':
+      return pulseCall(command, scene)
+    case 'release':
+      return releaseCall(command, scene)
+    case 'evict':
+      return evictCall(command, scene)
+    case 'resize':
+      return resizeCall(command, scene)
+    case 'read':
+      return readCall(command, scene)
+    case 'write':
+      return writeCall(command, scene)
+  }
+}
+
+type Of<T extends Command['type']> = Extract<Command, { type: T }>
+
+function claimCall(clientIndex: number, request: TwinRequest, scene: Scene): Call {
+  const client = scene.client(clientIndex)
+  if (!scene.asked.some((each) => each.request === request))
+    scene.asked.push({ client: clientIndex, request })
+  return {
+    client,
+    text: 'claim',
+    with: request.real,
+    about: [request.real],
+    toStore: (connection) => connection.claim(request.real),
+    toModel: (before, now) => model.claim(before, now, client.id, request.modelled),
+  }
+}
+
+function claimRequest({ want, mode, terms }: Of<'claim'>, scene: Scene): TwinRequest {
+  const real: ClaimRequest = {
+    ...want,
+    ...common(want.resource, terms, scene),
+    queue: mode === 'queue',
+    ...(mode === 'steal' ? { steal: true } : {}),
+  }
+  return { real, modelled: real }
+}
+
+function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Scene): TwinRequest {
+  const { resource, id, number } = findTarget(target, '', scene)
+  const past = seenFences(scene)
+  const chosen = fence === 'right' ? number : fence === 'past' ? (past[index % past.length] ?? NEVER) : NEVER
+  // Its own permits and capacity say nothing: the place is taken as it is.
+  const request = {
+    resource,
+    permits: 1,
+    capacity: 1,
+    queue: false,
+    ...common(resource, terms, scene),
+  }
+  return {
+    real: { ...request, adopts: { id, fence: chosen.real } },
+    modelled: { ...request, adopts: { id, fence: chosen.modelled } },
+  }
+}
+
+function common(resource: string, { floor, ...terms }: Terms, scene: Scene) {
+  const id = `k${scene.asked.length + 1}`
+  return { ...terms, id, info: `info of ${id}`, floor: floorOf(floor, resource, scene) }
+}
+
+function resendCall(index: number, scene: Scene): Call | null {
+  const again = scene.asked[scene.asked.length - 1 - (index % Math.max(1, scene.asked.length))]
+  return again ? claimCall(again.client, again.request, scene) : null
+}
+
+function pulseCall(command: Of<'pulse'>, scene: Scene): Call {
+  const client = scene.client(command.client)
+  const beats = command.beats.map((plan) => beatOf(plan, client, scene))
+  return {
+    client,
+    text: 'pulse',
+    with: beats,
+    about: beats,
+    toStore: (connection) => connection.pulse(beats),
+    toModel: (before, now) => model.pulse(before, now, beats),
+  }
+}
+
+function beatOf({ target, permits, block, ...durations }: BeatPlan, client: Client, scene: Scene): Beat {
+  const { resource, id } = findTarget(target, client.id, scene)
+  return {
+    resource,
+    id,
+    ...durations,
+    ...(permits === undefined ? {} : { permits }),
+    ...(block === undefined ? {} : { block }),
+  }
+}
+
+function releaseCall({ client: index, target, isElsewhere }: Of<'release'>, scene: Scene): Call {
+  const client = scene.client(index)
+  const found = findTarget(target, client.id, scene)
+  const resource = isElsewhere ? nextTo(found.resource) : found.resource
+  return {
+    client,
+    text: `release ${resource} ${found.id}`,
+    with: undefined,
+    toStore: (connection) => connection.release(resource, found.id),
+    toModel: (before, now) => model.release(before, now, resource, found.id),
+  }
+}
+
+function nextTo(resource: string): string {
+  const index = RESOURCES.indexOf(resource)
+  return RESOURCES[(index + 1) % RESOURCES.length] ?? resource
+}
+
+function evictCall({ client, target, all }: Of<'evict'>, scene: Scene): Call {
+  const { resource, number } = findTarget(target, '', scene)
+  return {
+    client: scene.client(client),
+    text: `evict ${resource} ${all ? 'all' : number.real}`,
+    with: undefined,
+    toStore: (connection) => connection.evict(resource, all ? null : number.real),
+    toModel: (before, now) => model.evict(before, now, resource, all ? null : number.modelled),
+  }
+}
+
+function resizeCall({ client, resource, declared, capacity }: Of<'resize'>, scene: Scene): Call {
+  return {
+    client: scene.client(client),
+    text: `resize ${resource} from ${declared} to ${capacity}`,
+    with: undefined,
+    toStore: (connection) => connection.resize(resource, declared, capacity),
+    toModel: (before, now) => model.resize(before, now, resource, declared, capacity),
+  }
+}
+
+function readCall({ client: index, key, watch }: Of<'read'>, scene: Scene): Call {
+  const client = scene.client(index)
+  return {
+    client,
+    text: `read ${key}${watch ? ' and watch' : ''}`,
+    with: undefined,
+    toStore: (connection) => connection.read(key, watch),
+    toModel: (before, now) => model.read(before, now, client.id, key, watch),
+  }
+}
+
+function writeCall({ client, key, value, retentionMs, expect }: Of<'write'>, scene: Scene): Call {
+  const version = versionOf(expect, key, scene)
+  const change = { key, value, retentionMs, expect: version?.real ?? null }
+  return {
+    client: scene.client(client),
+    text: 'write',
+    with: change,
+    toStore: (connection) => connection.write(change),
+    toModel: (before, now) => model.write(before, now, { ...change, expect: version?.modelled ?? null }),
+  }
+}

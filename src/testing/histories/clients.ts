@@ -1,0 +1,95 @@
+import { setTimeout } from 'node:timers/promises'
+import { systemEnv } from '../../base/env.js'
+import type { Connection, Push, Store } from '../../contract/store.js'
+
+/** How long a push may take before it counts as missing, for all histories of one property. */
+export interface Patience {
+  ms: number
+}
+
+/** Once one has been missing, the same history is only being shortened, over and over: no long waits any more. */
+const SHORT_PATIENCE_MS = 50
+
+/** One client of a history, with the news that it has been told and has not yet accounted for. */
+export interface Client {
+  readonly id: string
+  readonly connection: Connection
+  news: Push[]
+}
+
+/** The clients of a history. One that closes is followed by another in its place. */
+export class Clients {
+  readonly #store: Store
+  // A space of its own for each history: the store may be one that outlives it.
+  readonly #space = `history-${systemEnv.id()}`
+  readonly #patience: Patience
+  readonly #clients: Client[]
+  /** They must hear nothing any more. */
+  readonly #closed: Client[] = []
+  /** Only looks. */
+  readonly inspector: Connection
+  #connected = 0
+
+  constructor(store: Store, count: number, patience: Patience) {
+    this.#store = store
+    this.#patience = patience
+    this.#clients = Array.from({ length: count }, () => this.#connect())
+    this.inspector = this.#connect().connection
+  }
+
+  get all(): readonly Client[] {
+    return this.#clients
+  }
+
+  at(index: number): Client {
+    const client = this.#clients[index]
+    if (!client) throw new Error(`There is no client ${index}`)
+    return client
+  }
+
+  replace(index: number): void {
+    this.#closed.push(this.at(index))
+    this.#clients[index] = this.#connect()
+  }
+
+  /** Waits until each client has been told at least so many things, or for as long as is decent. */
+  async told(counts: ReadonlyMap<string, number>): Promise<void> {
+    const isComplete = (): boolean =>
+      this.#clients.every(({ id, news }) => news.length >= (counts.get(id) ?? 0))
+    const until = systemEnv.now() + this.#patience.ms
+    while (!isComplete() && systemEnv.now() < until) await setTimeout(1)
+    if (!isComplete()) this.#patience.ms = Math.min(this.#patience.ms, SHORT_PATIENCE_MS)
+  }
+
+  /** What each client has been told since the last time. */
+  takeNews(): Map<string, Push[]> {
+    const everyone = [...this.#clients, ...this.#closed]
+    const news = everyone.map((client) => [client.id, client.news.filter(isOfInterest)] as const)
+    for (const client of everyone) client.news = []
+    return new Map(news)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#clients.map(({ connection }) => connection.close()), this.inspector.close()])
+  }
+
+  #connect(): Client {
+    this.#connected++
+    const id = `c${this.#connected}-${this.#space}`
+    const client: Client = {
+      id,
+      news: [],
+      connection: this.#store.connect({
+        id,
+        space: this.#space,
+        push: (news) => client.news.push(news),
+      }),
+    }
+    return client
+  }
+}
+
+/** "Something may have been missed" may come at any moment. */
+function isOfInterest(news: Push): boolean {
+  return news.type !== 'gap'
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { EXCLUSIVE } from '../../contract/admit.js'
+import type { Push } from '../../contract/store.js'
+
+/** What one step of a history shows from outside. */
+export interface Sight {
+  readonly reply: unknown
+  /** What each client was told. */
+  readonly pushes: ReadonlyMap<string, readonly Push[]>
+  /** All lines, as `inspect` shows them. */
+  readonly lines: readonly unknown[]
+}
+
+/** Checked by the ledger, since stores choose it. */
+const PROMISE_FIELD = 'grantsAbove'
+const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', 'expiresInMs'])
+
+/** The sight as plain data that can be compared: no class, no `undefined`, and no durations where the clock is not ours. */
+export function plain(sight: Sight, clock: 'injected' | 'server'): unknown {
+  const pushes = [...sight.pushes].filter(([, news]) => news.length > 0)
+  const toldOf = (news: Push): string =>
+    'id' in news ? `${news.resource} ${news.id}` : news.type === 'state' ? news.key : ''
+  return plainValue(
+    {
+      reply: sight.reply,
+      // What concerns one claim must come in order; what concerns several may overtake each other.
+      pushes: Object.fromEntries(
+        pushes.map(([client, news]) => [
+          client,
+          news.toSorted((a, b) => (toldOf(a) < toldOf(b) ? -1 : Number(toldOf(a) > toldOf(b)))),
+        ]),
+      ),
+      lines: sight.lines,
+    },
+    clock,
+  )
+}
+
+function plainValue(value: unknown, clock: 'injected' | 'server'): unknown {
+  if (Array.isArray(value)) return value.map((each) => plainValue(each, clock))
+  if (typeof value !== 'object' || value === null) return value
+  const isCompared = (key: string): boolean =>
+    key !== PROMISE_FIELD && !(clock === 'server' && DURATION_FIELDS.has(key))
+  const fields = Object.entries(value)
+    .filter(([key, field]) => field !== undefined && isCompared(key))
+    .map(([key, field]) => [key, plainValue(field, clock)])
+  return Object.fromEntries(fields)
+}
+
+export function assertSame(actual: unknown, expected: unknown): void {
+  assert.deepStrictEqual(actual, expected)
+}
+
+/** Data for people: short, with the exclusive capacity by its name. */
+export function show(value: unknown): string {
+  if (value === undefined) return ''
+  return JSON.stringify(value)
+    .replaceAll(/"(\w+)":/g, '$1: ')
+    .replaceAll(',', ', ')
+    .replaceAll(String(EXCLUSIVE), 'W')
+}
