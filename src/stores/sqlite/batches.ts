@@ -1,0 +1,212 @@
+import { backoffMs } from '../../base/backoff.js'
+import { type Cancel, detached, type Env } from '../../base/env.js'
+import type { HoldfastError } from '../../base/errors.js'
+import { busyTooLong, explain, isBusy, leavesHandleUsable, resultCode } from './failures.js'
+import type { LockFile } from './lock-file.js'
+import type { Message } from './news.js'
+
+/**
+ * How long a call waits for the file. A turn lasts microseconds, so only a process that is stopped inside one takes that long. It is
+ * less than the engine waits for one call (a third of `storeTimeout`, 10 s), so that people read what is wrong rather than "no answer".
+ */
+const PATIENCE_MS = 3000
+/** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
+const TURN_MS = 10
+const FIRST_RETRY_MS = 1
+const MOST_RETRY_MS = 16
+/** How often to look whether the path still leads to the file that is open. */
+const IDENTITY_CHECK_MS = 1000
+
+interface Call {
+  run(file: LockFile): unknown
+  readonly isLook: boolean
+  /** Whether somebody waits for it: house-keeping does not keep the process from ending. */
+  readonly keepsAlive: boolean
+  readonly deadline: number
+  resolve(result: unknown): void
+  reject(error: HoldfastError): void
+}
+
+export interface CallOptions {
+  /** It only reads. */
+  isLook?: boolean
+  isBackground?: boolean
+}
+
+export interface BatchesOptions {
+  readonly path: string
+  readonly env: Env
+  open(): Promise<LockFile>
+  /** After a commit; also before the answers of the calls are seen. */
+  tell(messages: readonly Message[]): void
+  /** The path leads to another file now; what was in the old one is gone. */
+  replaced(): void
+}
+
+/**
+ * Puts the calls of one turn of the event loop into one transaction, in the order in which they came. When another process has the
+ * file, the whole batch waits and is run again from scratch.
+ */
+export class Batches {
+  readonly #options: BatchesOptions
+  #file: LockFile | undefined
+  #queue: Call[] = []
+  /** Ends the wait for the next turn; undefined: no turn is under way. */
+  #turn: { cancel: Cancel; keepsAlive: boolean } | undefined
+  #attempt = 0
+  #checkIdentityAt = 0
+  #idle: (() => void)[] = []
+
+  constructor(options: BatchesOptions) {
+    this.#options = options
+  }
+
+  submit<T>(run: (file: LockFile) => T, options: CallOptions = {}): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const deadline = this.#options.env.now() + PATIENCE_MS
+      const { isLook = false, isBackground = false } = options
+      const call = { run, isLook, keepsAlive: !isBackground, deadline, reject }
+      this.#queue.push({ ...call, resolve: resolve as (result: unknown) => void })
+      // A retry that only house-keeping waits for must not let the process end under this call.
+      if (this.#turn && !this.#turn.keepsAlive && call.keepsAlive) {
+        this.#turn.cancel()
+        this.#turn = undefined
+      }
+      if (!this.#turn) this.#schedule()
+    })
+  }
+
+  /** Waits until no call is left. */
+  async settled(): Promise<void> {
+    while (this.#turn) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+
+  get isOpen(): boolean {
+    return this.#file !== undefined
+  }
+
+  /** Closes the file; the next call opens it again. */
+  closeFile(): void {
+    const file = this.#file
+    this.#file = undefined
+    try {
+      file?.close()
+    } catch {
+      // Closing is for tidiness: whatever was answered is durable already.
+    }
+  }
+
+  #schedule(): void {
+    // Outside the flow of whoever called first: the news of this turn are for others.
+    const immediate = detached(() => setImmediate(() => void this.#takeTurn()))
+    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive: true }
+  }
+
+  #scheduleRetry(): void {
+    const { env } = this.#options
+    this.#attempt += 1
+    // The first time as soon as a timer can: the other one needs only microseconds.
+    const ms =
+      this.#attempt === 1 ? 0 : backoffMs(this.#attempt - 1, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
+    const keepsAlive = this.#queue.some((call) => call.keepsAlive)
+    const cancel = env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
+    this.#turn = { cancel, keepsAlive }
+  }
+
+  /** Never throws: every failure belongs to calls. */
+  async #takeTurn(): Promise<void> {
+    this.#turn = { cancel: () => {}, keepsAlive: true }
+    try {
+      this.#dropReplaced()
+      if (!this.#file) this.#file = await this.#options.open()
+      this.#run(this.#file, this.#queue)
+      this.#attempt = 0
+    } catch (error) {
+      if (isBusy(error)) return this.#waitForFile(error)
+      this.#failAll(error)
+    }
+    this.#endTurn()
+  }
+
+  #endTurn(): void {
+    this.#turn = undefined
+    if (this.#queue.length > 0) return this.#schedule()
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Runs calls in one transaction, as many as fit into a turn, and answers them. */
+  #run(file: LockFile, calls: readonly Call[]): void {
+    const results: unknown[] = []
+    let failing: Call | undefined
+    const work = (): void => {
+      const { env } = this.#options
+      const end = env.now() + TURN_MS
+      for (const call of calls) {
+        failing = call
+        results.push(call.run(file))
+        if (env.now() >= end) break
+      }
+      failing = undefined
+    }
+    let messages: readonly Message[] = []
+    try {
+      if (calls.every((call) => call.isLook)) file.look(work)
+      else messages = file.change(work)
+    } catch (error) {
+      if (failing === undefined || resultCode(error) !== null) throw error
+      return this.#failOne(failing, error)
+    }
+    const done = calls.slice(0, results.length)
+    this.#remove(done)
+    this.#options.tell(messages)
+    for (const [index, call] of done.entries()) call.resolve(results[index])
+  }
+
+  #remove(done: readonly Call[]): void {
+    const gone = new Set(done)
+    this.#queue = gone.size === this.#queue.length ? [] : this.#queue.filter((call) => !gone.has(call))
+  }
+
+  /** One call could not be done for a reason of its own; the others, undone with it, are run again without it. */
+  #failOne(failing: Call, error: unknown): void {
+    this.#remove([failing])
+    failing.reject(explain(error, this.#options.path))
+  }
+
+  #failAll(error: unknown): void {
+    if (!leavesHandleUsable(error)) this.closeFile()
+    const explained = explain(error, this.#options.path)
+    for (const call of this.#queue.splice(0)) call.reject(explained)
+  }
+
+  #waitForFile(error: unknown): void {
+    this.#lookMeanwhile()
+    const now = this.#options.env.now()
+    const late = this.#queue.filter((call) => call.deadline <= now)
+    this.#remove(late)
+    for (const call of late) call.reject(busyTooLong(this.#options.path, error))
+    if (this.#queue.length === 0) return this.#endTurn()
+    this.#scheduleRetry()
+  }
+
+  /** Who only looks need not wait for those who write: SQLite shows the file as it was before. */
+  #lookMeanwhile(): void {
+    const looks = this.#queue.filter((call) => call.isLook)
+    const isMixed = looks.length > 0 && looks.length < this.#queue.length
+    if (!this.#file || !isMixed) return
+    try {
+      this.#run(this.#file, looks)
+    } catch (error) {
+      if (!isBusy(error)) this.#failAll(error)
+    }
+  }
+
+  #dropReplaced(): void {
+    const now = this.#options.env.now()
+    if (!this.#file || now < this.#checkIdentityAt) return
+    this.#checkIdentityAt = now + IDENTITY_CHECK_MS
+    if (!this.#file.isReplaced()) return
+    this.closeFile()
+    this.#options.replaced()
+  }
+}

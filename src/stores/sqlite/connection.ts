@@ -1,0 +1,121 @@
+import { HoldfastError } from '../../base/errors.js'
+import type {
+  Beat,
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  ClaimView,
+  ClientContext,
+  Connection,
+  InspectQuery,
+  LineView,
+  StateChange,
+  StateOutcome,
+  StateValue,
+} from '../../contract/store.js'
+import type { LocalClient } from './clients.js'
+import type { FileUser } from './file-user.js'
+import type { Space } from './lock-file.js'
+
+/** No stored name begins with the other one and this, except the ones that come after it: stored text has no NUL. */
+const JUST_AFTER = '\x01'
+
+export class SqliteConnection implements Connection {
+  readonly #user: FileUser
+  readonly #context: ClientContext
+  readonly #client: LocalClient
+  #closing: Promise<void> | undefined
+
+  constructor(user: FileUser, context: ClientContext) {
+    this.#user = user
+    this.#context = context
+    this.#client = user.connect(context)
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    const reply = await this.#change(({ lines }) => lines.claim(this.#context.id, request))
+    if (reply.status === 'waiting') this.#listen()
+    return reply
+  }
+
+  async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    if (beats.length === 0) return this.#look(() => [])
+    const replies = await this.#change(({ lines }) => lines.pulse(beats))
+    // Again, in case that the bell was removed.
+    if (replies.some((reply) => reply.status === 'waiting')) this.#listen()
+    return replies
+  }
+
+  async release(resource: string, id: string): Promise<boolean> {
+    return this.#change(({ lines }) => lines.release(resource, id))
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    return this.#change(({ lines }) => lines.evict(resource, fence))
+  }
+
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    return this.#change(({ lines }) => lines.resize(resource, declared, capacity))
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    if (!watch) return this.#look(({ states }) => states.read(this.#context.id, key, false))
+    const value = await this.#change(({ states }) => {
+      this.#client.watched.add(key)
+      return states.read(this.#context.id, key, true)
+    })
+    this.#listen()
+    return value
+  }
+
+  async write(change: StateChange): Promise<StateOutcome> {
+    return this.#change(({ states }) => states.write(change))
+  }
+
+  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
+    const { prefix, resource } = query
+    if (resource !== undefined) {
+      const view = resource.startsWith(prefix) ? await this.#look(({ lines }) => lines.view(resource)) : null
+      if (view) yield view
+      return
+    }
+    for (let from: string | undefined = prefix; from !== undefined; ) {
+      const found = await this.#nextLine(from, prefix)
+      if (found.view) yield found.view
+      from = found.next
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#user.leave(this.#client)
+    return this.#closing
+  }
+
+  /** The first line from a name on, as long as names begin with the prefix, and where to go on. */
+  #nextLine(from: string, prefix: string): Promise<{ view: LineView | null; next: string | undefined }> {
+    return this.#look(({ rows, lines }) => {
+      const name = rows.resourceFrom(from)
+      if (name === undefined || !name.startsWith(prefix)) return { view: null, next: undefined }
+      return { view: lines.view(name), next: name + JUST_AFTER }
+    })
+  }
+
+  async #change<T>(work: (space: Space) => T): Promise<T> {
+    this.#checkOpen()
+    return this.#user.submit((file) => work(file.space(this.#context.space)))
+  }
+
+  async #look<T>(work: (space: Space) => T): Promise<T> {
+    this.#checkOpen()
+    return this.#user.submit((file) => work(file.space(this.#context.space)), { isLook: true })
+  }
+
+  #listen(): void {
+    if (!this.#closing) this.#user.listen(this.#client)
+  }
+
+  #checkOpen(): void {
+    if (!this.#closing) return
+    throw new HoldfastError('CLOSED', 'This connection to the SQLite store is closed', { store: 'sqlite' })
+  }
+}

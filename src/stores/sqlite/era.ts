@@ -1,0 +1,30 @@
+import type { Env } from '../../base/env.js'
+import { isOfEarlierBoot } from './clock.js'
+import type { Database } from './driver.js'
+
+/**
+ * Puts the file under this machine's present clock, inside the transaction that opens it, and gives the mark of that clock.
+ *
+ * Times of an earlier start mean nothing now. They are moved by the difference between now and the last moment that was written:
+ * the file's clock stood still while the machine was off. So every claim keeps at least what was left of its lease: nothing is granted
+ * twice even if the file was carried to another machine while a holder lives on, and nothing is held longer than one lease more.
+ */
+export function settleEra(database: Database, isNew: boolean, env: Env, bootId: string | null): string {
+  const now = env.now()
+  if (isNew) {
+    const boot = bootId ?? env.id()
+    database.prepare('INSERT INTO holdfast (one, counter, boot, seen) VALUES (1, 0, ?, ?)').run(boot, now)
+    return boot
+  }
+  const head = database.prepare('SELECT boot, seen FROM holdfast').get()
+  const era = { boot: String(head?.['boot']), seen: Number(head?.['seen']) }
+  if (!isOfEarlierBoot(era, bootId, now)) return era.boot
+  const boot = bootId ?? env.id()
+  const shiftMs = now - era.seen
+  database.prepare('UPDATE claim SET expires = expires + ?, since = since + ?').run(shiftMs, shiftMs)
+  database.prepare('UPDATE state SET expires = expires + ? WHERE expires IS NOT NULL').run(shiftMs)
+  // Hints for processes that ended with that start.
+  database.exec('DELETE FROM news; DELETE FROM watcher')
+  database.prepare('UPDATE holdfast SET boot = ?, seen = ?').run(boot, now)
+  return boot
+}

@@ -1,0 +1,51 @@
+import { resolve } from 'node:path'
+import { type Env, systemEnv } from '../../base/env.js'
+import { invalid } from '../../base/errors.js'
+import type { Store } from '../../contract/store.js'
+import { readBootId } from './clock.js'
+import type { DriverName } from './driver.js'
+import { SqliteStore } from './store.js'
+
+export interface SqliteOptions {
+  /** Which driver to use. Otherwise `node:sqlite` where Node has it, else `better-sqlite3` or `libsql`, whichever is installed. */
+  driver?: DriverName
+  /** Time and timers other than the machine's, for simulations. */
+  env?: Env
+}
+
+const DRIVERS: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
+
+/**
+ * A store in one file, for the processes of one machine. The file is made when it is missing; its folder must be there.
+ * Keep it on a local disk: a network file system cannot be relied upon to lock.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { sqlite } from 'holdfast/sqlite'
+ *
+ * const locks = new Holdfast(sqlite('./locks.db'))
+ * await locks.mutex('report').run(async () => console.log('the only process that does this now'))
+ * await locks.close()
+ * ```
+ */
+export function sqlite(path: string, options: SqliteOptions = {}): Store {
+  const { driver, env = systemEnv } = options
+  if (driver !== undefined && !DRIVERS.includes(driver))
+    throw invalid(`driver is '${driver}', but must be one of ${DRIVERS.join(', ')}`)
+  // The path is resolved now, so that a later change of the working directory does not lead to another file.
+  return new SqliteStore({ path: resolve(checkPath(path)), driver, env, bootId: readBootId() })
+}
+
+function checkPath(path: unknown): string {
+  if (typeof path !== 'string')
+    throw invalid(`The path of the lock file must be a string, not ${typeof path}`)
+  if (path === '' || path === ':memory:')
+    throw invalid(
+      `'${path}' would be a database that no other process sees; give the path of a file, or use memory() from holdfast/memory`,
+    )
+  if (/^[a-z][a-z0-9+.-]+:/i.test(path))
+    throw invalid(`'${path}' looks like a URL; give the path of a file, such as ./locks.db`)
+  if (path.includes('\0')) throw invalid('The path of the lock file contains a NUL character')
+  return path
+}

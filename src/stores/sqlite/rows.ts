@@ -1,0 +1,179 @@
+import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
+import type { Cells, Value } from './driver.js'
+import type { Transaction } from './lock-file.js'
+import type { Statements } from './statements.js'
+import { decodeText, encodeText } from './text.js'
+
+/** A row with its place in the line, by which it is found again. Only rows that were read have one. */
+interface PlacedRow extends Row {
+  readonly place: number
+}
+
+/** How many rows of a line are read at once after the first: most readers stop at the first claim that waits. */
+const PAGES = [3, 32, 256] as const
+
+/** The rows of one space of an SQLite file. All calls belong to the transaction that is under way. */
+export class SqliteRows implements Rows, StateRows {
+  readonly #space: string
+  readonly #sql: Statements
+  readonly #transaction: Transaction
+
+  constructor(space: string, sql: Statements, transaction: Transaction) {
+    this.#space = encodeText(space)
+    this.#sql = sql
+    this.#transaction = transaction
+  }
+
+  *line(resource: string): Iterable<Row> {
+    const name = encodeText(resource)
+    const first = this.#sql.claimFirst.get(this.#space, name)
+    if (!first) return
+    let last = toRow(first)
+    yield last
+    for (let page = 0; ; page += 1) {
+      const size = PAGES[page] ?? 256
+      const cells = this.#sql.claimsAfter.all(this.#space, name, last.place, size)
+      for (const each of cells) {
+        last = toRow(each)
+        yield last
+      }
+      if (cells.length < size) return
+    }
+  }
+
+  get(resource: string, id: string): Row | undefined {
+    const cells = this.#sql.claimById.get(this.#space, encodeText(resource), encodeText(id))
+    return cells && toRow(cells)
+  }
+
+  dropLapsed(resource: string, now: number): boolean {
+    return this.#count(this.#sql.claimDropLapsed.run(this.#space, encodeText(resource), now)) > 0
+  }
+
+  append(row: Row): void {
+    const key = this.#key(row)
+    this.#count(this.#sql.claimAppend.run(...toValues(row), ...key, ...key))
+  }
+
+  prepend(row: Row): void {
+    const key = this.#key(row)
+    this.#count(this.#sql.claimPrepend.run(...toValues(row), ...key, ...key))
+  }
+
+  replace(old: Row, row: Row): void {
+    this.#count(this.#sql.claimReplace.run(...toValues(row), ...this.#key(old), placeOf(old)))
+  }
+
+  update(row: Row, change: RowChange): void {
+    const { permits, fence, expires, since } = { ...row, ...change }
+    this.#count(this.#sql.claimUpdate.run(permits, fence, expires, since, ...this.#key(row), placeOf(row)))
+  }
+
+  remove(row: Row): void {
+    this.#count(this.#sql.claimRemove.run(...this.#key(row), placeOf(row)))
+  }
+
+  counter(): number {
+    return this.#transaction.counter
+  }
+
+  bump(counter: number): void {
+    this.#transaction.counter = counter
+    this.#transaction.hasChanged = true
+  }
+
+  pin(resource: string): Pin | undefined {
+    // Hardly any file has pins; one look for all of them saves a look for each claim.
+    if (!this.#transaction.hasPins) return undefined
+    const cells = this.#sql.pinGet.get(this.#space, encodeText(resource))
+    return cells && { declared: Number(cells['declared']), capacity: Number(cells['capacity']) }
+  }
+
+  setPin(resource: string, pin: Pin | null): void {
+    const key = [this.#space, encodeText(resource)]
+    this.#count(
+      pin ? this.#sql.pinSet.run(...key, pin.declared, pin.capacity) : this.#sql.pinRemove.run(...key),
+    )
+    if (pin) this.#transaction.hasPins = true
+  }
+
+  state(key: string): StateRow | undefined {
+    const cells = this.#sql.stateGet.get(this.#space, encodeText(key))
+    if (!cells) return undefined
+    const { value, version, expires } = cells
+    return { value: toText(value), version: Number(version), expires: toNumberOrNull(expires) }
+  }
+
+  setState(key: string, row: StateRow | null): void {
+    const name = [this.#space, encodeText(key)]
+    const changes = row
+      ? this.#sql.stateSet.run(...name, encodeText(row.value), row.version, row.expires)
+      : this.#sql.stateRemove.run(...name)
+    this.#count(changes)
+  }
+
+  watch(key: string, client: string): void {
+    this.#count(
+      this.#sql.watcherAdd.run(this.#space, encodeText(key), encodeText(client), this.#transaction.now),
+    )
+  }
+
+  takeWatchers(key: string): string[] {
+    const name = [this.#space, encodeText(key)]
+    const watchers = this.#sql.watcherOfKey.all(...name).map((cells) => toText(cells['client']))
+    if (watchers.length > 0) this.#count(this.#sql.watcherTake.run(...name))
+    return watchers
+  }
+
+  /** The first resource with a claim from `name` on, in the order of the index. */
+  resourceFrom(name: string): string | undefined {
+    const found = this.#sql.resourceFrom.get(this.#space, encodeText(name))
+    return found && toText(found['resource'])
+  }
+
+  #key(row: Row): [string, string] {
+    return [this.#space, encodeText(row.resource)]
+  }
+
+  #count(changes: number): number {
+    if (changes > 0) this.#transaction.hasChanged = true
+    return changes
+  }
+}
+
+function toRow(cells: Cells): PlacedRow {
+  return {
+    place: Number(cells['place']),
+    resource: toText(cells['resource']),
+    id: toText(cells['id']),
+    client: toText(cells['client']),
+    permits: Number(cells['permits']),
+    capacity: Number(cells['capacity']),
+    fence: toNumberOrNull(cells['fence']),
+    expires: Number(cells['expires']),
+    maxHoldMs: toNumberOrNull(cells['max_hold_ms']),
+    floor: Number(cells['floor']),
+    block: Number(cells['block']),
+    since: Number(cells['since']),
+    info: toText(cells['info']),
+  }
+}
+
+/** In the order of the columns in `claimAppend`, `claimPrepend` and `claimReplace`. */
+function toValues(row: Row): Value[] {
+  const { permits, capacity, fence, expires, maxHoldMs, floor, block, since } = row
+  const texts = [encodeText(row.id), encodeText(row.client)]
+  return [...texts, permits, capacity, fence, expires, maxHoldMs, floor, block, since, encodeText(row.info)]
+}
+
+function placeOf(row: Row): number {
+  return (row as PlacedRow).place
+}
+
+function toText(value: Value | undefined): string {
+  return decodeText(String(value))
+}
+
+function toNumberOrNull(value: Value | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}

@@ -1,0 +1,114 @@
+import { HoldfastError } from '../../base/errors.js'
+import { type Database, inTransaction } from './driver.js'
+import { refused } from './failures.js'
+
+/** "Hfst" in ASCII: marks the file as ours, so that we never write into another application's database. */
+export const APPLICATION_ID = 0x48667374
+/** Raised with every change of the tables that older code cannot live with. */
+export const SCHEMA_VERSION = 1
+
+/** What the tables and columns mean is told in docs/stores/sqlite.md. */
+const TABLES = `
+CREATE TABLE holdfast (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  counter INTEGER NOT NULL,
+  boot TEXT NOT NULL,
+  seen REAL NOT NULL
+);
+CREATE TABLE claim (
+  space TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  place INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  client TEXT NOT NULL,
+  permits INTEGER NOT NULL,
+  capacity INTEGER NOT NULL,
+  fence INTEGER,
+  expires REAL NOT NULL,
+  max_hold_ms REAL,
+  floor INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  since REAL NOT NULL,
+  info TEXT NOT NULL,
+  PRIMARY KEY (space, resource, place)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX claim_id ON claim (space, resource, id);
+CREATE INDEX claim_lapse ON claim (space, resource, expires);
+CREATE TABLE pin (
+  space TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  declared INTEGER NOT NULL,
+  capacity INTEGER NOT NULL,
+  PRIMARY KEY (space, resource)
+) WITHOUT ROWID;
+CREATE TABLE state (
+  space TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  expires REAL,
+  PRIMARY KEY (space, key)
+) WITHOUT ROWID;
+CREATE INDEX state_end ON state (expires) WHERE expires IS NOT NULL;
+CREATE TABLE watcher (
+  space TEXT NOT NULL,
+  key TEXT NOT NULL,
+  client TEXT NOT NULL,
+  seen REAL NOT NULL,
+  PRIMARY KEY (space, key, client)
+) WITHOUT ROWID;
+CREATE TABLE news (
+  number INTEGER PRIMARY KEY,
+  space TEXT NOT NULL,
+  client TEXT NOT NULL,
+  body TEXT NOT NULL,
+  expires REAL NOT NULL
+);
+CREATE INDEX news_client ON news (space, client, number);
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${SCHEMA_VERSION};
+`
+
+/**
+ * Makes the file ready: WAL, and our tables if it is empty. Of several processes that start together each finds either nothing
+ * or everything, because the tables, the version and `fill` are one transaction. Throws the driver's BUSY when it is not our turn.
+ */
+export function prepareFile<T>(database: Database, path: string, fill: (isNew: boolean) => T): T {
+  // Looked at before anything is changed: another application's database keeps its journal mode.
+  // In one view of it, because another process may be making the tables at this very moment.
+  inTransaction(database, 'BEGIN', () => inspectFile(database, path))
+  const mode = database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+  if (mode !== 'wal') throw noSharedMemory(path)
+  // NORMAL: a power cut may undo the last changes, but ends every process that relied on them too.
+  // The size limit gives the space of a burst back at the next checkpoint.
+  database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 0')
+  return inTransaction(database, 'BEGIN IMMEDIATE', () => {
+    const isNew = inspectFile(database, path) === 'empty'
+    if (isNew) database.exec(TABLES)
+    return fill(isNew)
+  })
+}
+
+function inspectFile(database: Database, path: string): 'empty' | 'ours' {
+  const pragma = (name: string): unknown => database.prepare(`PRAGMA ${name}`).get()?.[name]
+  const application = pragma('application_id')
+  const version = pragma('user_version')
+  if (application === APPLICATION_ID) {
+    if (Number(version) > SCHEMA_VERSION) throw tooNew(path, Number(version))
+    return 'ours'
+  }
+  const hasTables = database.prepare('SELECT 1 FROM sqlite_master LIMIT 1').get() !== undefined
+  if (application !== 0 || version !== 0 || hasTables)
+    throw refused(`${path} is the database of another application; give Holdfast a file of its own`)
+  return 'empty'
+}
+
+function tooNew(path: string, version: number): HoldfastError {
+  const message = `${path} was written by a newer Holdfast (schema ${version}, this one knows ${SCHEMA_VERSION}); update this one`
+  return new HoldfastError('UNSUPPORTED', message, { store: 'sqlite' })
+}
+
+function noSharedMemory(path: string): HoldfastError {
+  const message = `The file system of ${path} cannot share memory between processes, which SQLite's WAL needs; use a local disk`
+  return new HoldfastError('UNSUPPORTED', message, { store: 'sqlite' })
+}

@@ -1,0 +1,58 @@
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { describe, expect, it, vi } from 'vitest'
+import { sqlite } from '../../src/stores/sqlite/index.js'
+import { ask, connect, openRaw, request, tempFolder, testEnv } from './sqlite/helpers.js'
+
+describe('what the dead leave behind', () => {
+  it('is swept by the next one who opens the file', async () => {
+    const path = tempFolder().path('locks.db')
+    const env = testEnv(1_000_000)
+    const [dead, alive] = [connect(sqlite(path, { env })), connect(sqlite(path, { env }))]
+    for (let index = 0; index < 20; index += 1) await dead.claim(request(`r${index}`, '1'))
+    await alive.claim(request('r0', '2'))
+    await dead.write({ key: 'kept', expect: null, value: 'x', retentionMs: null })
+    await dead.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1000 })
+    await dead.read('watched', true)
+    await alive.evict('r0', null)
+    mkdirSync(`${path}-bells`, { recursive: true })
+    writeFileSync(`${path}-bells/0123`, '')
+    utimesSync(`${path}-bells/0123`, 1000, 1000)
+
+    env.nowMs += 3_600_000
+    await connect(sqlite(path, { env })).pulse([])
+    const raw = await openRaw(path)
+    await vi.waitFor(() => {
+      expect(ask(raw, 'SELECT count(*) FROM claim')).toBe(0)
+      expect(ask(raw, 'SELECT count(*) FROM news')).toBe(0)
+      expect(ask(raw, 'SELECT count(*) FROM watcher')).toBe(0)
+      expect(ask(raw, 'SELECT count(*) FROM state')).toBe(1)
+      expect(readdirSync(`${path}-bells`)).not.toContain('0123')
+    })
+  })
+
+  it('does not include the watches of a client that only waits', async () => {
+    const path = tempFolder().path('locks.db')
+    const env = testEnv(1_000_000)
+    const timers: (() => void)[] = []
+    const ticking = Object.assign(env, {
+      timer: (ms: number, run: () => void) => {
+        if (ms === 60_000) timers.push(run)
+        else setTimeout(run, ms)
+        return () => {}
+      },
+    })
+    const watcher = connect(sqlite(path, { env: ticking }))
+    await watcher.read('k', true)
+    const raw = await openRaw(path)
+    await vi.waitFor(() => expect(timers).toHaveLength(1))
+    for (let minute = 1; minute <= 20; minute += 1) {
+      env.nowMs += 60_000
+      timers.shift()?.()
+      await vi.waitFor(() => expect(ask(raw, 'SELECT seen FROM watcher')).toBe(env.nowMs))
+    }
+    // Swept by somebody who thought it dead, it is told to look for itself.
+    raw.exec('DELETE FROM watcher')
+    timers.shift()?.()
+    expect(await watcher.told('gap')).toEqual({ type: 'gap' })
+  })
+})
