@@ -1,0 +1,53 @@
+import { type ErrorCode, HoldfastError } from '../base/errors.js'
+import { EXIT } from './exit-codes.js'
+
+/** An end of the program that the user can do something about: one line, an exit code, and what to do next. */
+export class CliError extends Error {
+  readonly exitCode: number
+  readonly hint: string | undefined
+
+  constructor(exitCode: number, message: string, hint?: string) {
+    super(message)
+    this.name = 'CliError'
+    this.exitCode = exitCode
+    this.hint = hint
+  }
+}
+
+export function usageError(message: string, command?: string): CliError {
+  return new CliError(
+    EXIT.usage,
+    message,
+    `Try: holdfast ${command === undefined ? '' : `${command} `}--help`,
+  )
+}
+
+const EXIT_OF: Partial<Record<ErrorCode, number>> = {
+  ACQUIRE_TIMEOUT: EXIT.notAcquired,
+  HOLD_LOST: EXIT.holdLost,
+  INVALID_ARGUMENT: EXIT.usage,
+  CAPACITY_MISMATCH: EXIT.usage,
+  STORE_UNAVAILABLE: EXIT.storeUnavailable,
+  UNSUPPORTED: EXIT.storeUnavailable,
+}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CliError) return error.exitCode
+  if (error instanceof HoldfastError) return EXIT_OF[error.code] ?? EXIT.internal
+  return EXIT.internal
+}
+
+/** One line for people; the stack is for whoever asks with HOLDFAST_DEBUG=1. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return oneLine(String(error))
+  if (error instanceof CliError && error.hint !== undefined) return oneLine(`${error.message}. ${error.hint}`)
+  return oneLine(error.message)
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ').trim()
+}
+
+export function say(message: string): void {
+  process.stderr.write(`holdfast: ${oneLine(message)}\n`)
+}

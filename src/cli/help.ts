@@ -1,0 +1,121 @@
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one
+                   file of this user, ~/.local/state/holdfast/locks.db)
+  --space NAME     keeps applications that share a store apart`
+
+const GENERAL = `holdfast: run commands under a lock, see who holds it, break it
+
+Usage:
+  holdfast run NAME [options] -- COMMAND [ARGUMENT …]
+  holdfast ls [--prefix TEXT] [--json]
+  holdfast break NAME [--fence N]
+  holdfast COMMAND --help
+  holdfast --version
+
+Examples:
+  holdfast run nightly-report -- ./report.sh
+  holdfast run deploy --wait 5m -- ./deploy.sh production
+  holdfast ls
+
+Environment:
+  HOLDFAST_STORE   the store, if --store is not given; for example sqlite:/var/lib/app/locks.db
+  HOLDFAST_DEBUG   1 shows the stack of an error
+
+Exit codes:
+   0  done                         75  not acquired: busy, or the wait ran out
+   1  break: nothing was held      76  the lock was lost while the command ran
+  64  wrong usage                 126  the command cannot be executed
+  69  store unavailable           127  the command was not found
+  70  an unforeseen error       128+n  ended by signal n
+  Otherwise 'holdfast run' exits with the code of the command.
+`
+
+const RUN = `holdfast run: run a command under a lock
+
+Usage:
+  holdfast run NAME [options] -- COMMAND [ARGUMENT …]
+
+Waits in line for the lock NAME, runs the command, and gives the lock back when the command and
+everything it started have ended. What it leaves running in the background is ended with it.
+If the lock is lost meanwhile, all of it is ended: SIGTERM, after the grace SIGKILL.
+
+Options:
+  --wait DURATION      how long to wait in line (default: for ever)
+  --try                do not wait at all
+  --lease DURATION     how long the lock outlives a holdfast that was killed (default 30s)
+  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
+  --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
+  --label TEXT         what 'holdfast ls' shows (default: the command's name)
+  --store URL          where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one file of
+                       this user, ~/.local/state/holdfast/locks.db)
+  --space NAME         keeps applications that share a store apart
+  Durations: 500ms, 30s, 5m, 2h, 1d.
+
+The command gets:
+  HOLDFAST_FENCE       the fence of the hold; hand it to whatever can refuse a stale one
+  HOLDFAST_RESOURCE    the NAME
+  HOLDFAST_RUN         the id of this run
+
+Examples:
+  holdfast run nightly-report -- ./report.sh
+  holdfast run deploy --wait 5m --label "$USER" -- ./deploy.sh production
+  holdfast run sync --try -- rsync -a src/ backup/ || [ $? -eq 75 ]
+  HOLDFAST_STORE=sqlite:/var/lib/app/locks.db holdfast run migrate -- npm run migrate
+
+Exit codes:
+  the command's own, 128+n if signal n ended it, or
+  64  wrong usage                 76  the lock was lost while the command ran
+  69  store unavailable          126  the command cannot be executed
+  75  not acquired: busy, or     127  the command was not found
+      the wait ran out
+`
+
+const LS = `holdfast ls: who holds, who waits
+
+Usage:
+  holdfast ls [--prefix TEXT] [--json] [options]
+
+Options:
+  --prefix TEXT    only resources whose name starts with TEXT
+  --json           one JSON array, with dates in ISO 8601
+${STORE_HELP}
+
+Examples:
+  holdfast ls
+  holdfast ls --prefix order: --json
+  HOLDFAST_STORE=sqlite:/var/lib/app/locks.db holdfast ls
+
+Exit codes:
+   0  done, also when nothing is held
+  64  wrong usage
+  69  store unavailable
+`
+
+const BREAK = `holdfast break: take a lock away from whoever holds it
+
+Usage:
+  holdfast break NAME [--fence N] [options]
+
+The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets the lock.
+
+Options:
+  --fence N        only the hold with this fence, as shown by 'holdfast ls'; so a hold that was
+                   granted in the meantime is not hit
+${STORE_HELP}
+
+Examples:
+  holdfast break deploy
+  holdfast break deploy --fence 1794772800000123
+
+Exit codes:
+   0  broken; the output says who was robbed
+   1  nothing was held
+  64  wrong usage
+  69  store unavailable
+`
+
+const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK }
+
+/** The help of one command, or the general one. */
+export function helpFor(command?: string): string {
+  return (command !== undefined && OF_COMMAND[command]) || GENERAL
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { EXIT } from './exit-codes.js'
+import { describeFailure, exitCodeOf, say, usageError } from './failures.js'
+import { helpFor } from './help.js'
+import { hideSqliteWarning } from './warnings.js'
+
+type Command = (args: string[]) => Promise<number>
+
+// Imported when asked for: `--help` and a typing mistake should not wait for a database driver to load.
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  run: async () => (await import('./run.js')).run,
+  ls: async () => (await import('./ls.js')).ls,
+  break: async () => (await import('./break.js')).breakCommand,
+}
+
+async function main(args: string[]): Promise<number> {
+  const [first, ...rest] = args
+  if (first === undefined) {
+    process.stderr.write(helpFor())
+    return EXIT.usage
+  }
+  if (first === '--version' || first === '-V') return print(`${version()}\n`)
+  if (first === '--help' || first === '-h' || first === 'help') return print(helpFor(rest[0]))
+  const load = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined
+  if (load === undefined)
+    throw usageError(`unknown ${first.startsWith('-') ? 'option' : 'command'} '${first}'`)
+  if (asksForHelp(rest)) return print(helpFor(first))
+  const command = await load()
+  return command(rest)
+}
+
+function asksForHelp(args: string[]): boolean {
+  const end = args.indexOf('--')
+  return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
+}
+
+function print(text: string): number {
+  process.stdout.write(text)
+  return EXIT.ok
+}
+
+function version(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}
+
+// `holdfast ls | head -1` closes the pipe early; that is no error of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+hideSqliteWarning()
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  say(describeFailure(error))
+  if (process.env['HOLDFAST_DEBUG'] === '1') console.error(error)
+  process.exitCode = exitCodeOf(error)
+}

@@ -1,0 +1,41 @@
+import { mkdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
+import type { Holdfast } from '../index.js'
+import { EXIT } from './exit-codes.js'
+import { CliError, usageError } from './failures.js'
+
+export interface StoreChoice {
+  store?: string | undefined
+  space?: string | undefined
+}
+
+/** `--store`, else HOLDFAST_STORE, else one SQLite file of this user, so that any two shells meet without set-up. */
+export async function openLocks(choice: StoreChoice): Promise<Holdfast> {
+  const url = choice.store ?? (process.env['HOLDFAST_STORE'] || defaultStore())
+  if (url.startsWith('memory:'))
+    throw usageError("the store 'memory:' lives inside one process, so no other command would see the lock")
+  const { Holdfast } = await import('../index.js')
+  return Holdfast.open(url, choice.space === undefined ? {} : { space: choice.space })
+}
+
+function defaultStore(): string {
+  const file = defaultStorePath()
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new CliError(
+      EXIT.storeUnavailable,
+      `the folder of the default store cannot be made: ${(error as Error).message}`,
+      'Name another store with --store or HOLDFAST_STORE',
+    )
+  }
+  return `sqlite:${file}`
+}
+
+function defaultStorePath(): string {
+  const state = process.env['XDG_STATE_HOME']
+  // The XDG specification says that a relative path is to be ignored.
+  const folder = state !== undefined && isAbsolute(state) ? state : join(homedir(), '.local', 'state')
+  return join(folder, 'holdfast', 'locks.db')
+}

@@ -1,0 +1,102 @@
+/**
+ * The watchdog. POSIX shell, no other tool than `sleep`.
+ *
+ * Arguments: the grace in milliseconds; a text that the command, and nobody else, has in its environment.
+ * Input, line by line: "watch SESSION STARTED", "alive SECONDS", "done".
+ * When the seconds of the last "alive" have passed, or the input ends without "done": SIGTERM to every process group of the
+ * session, after the grace SIGKILL.
+ *
+ * If `holdfast` was killed or stopped in the very moment after starting the command, no "watch" came: then the watchdog looks for the
+ * leader of a session that has the text in its environment. (The shells' `read` leaves out the NULs between the variables.)
+ *
+ * Numbers of processes are used again. As long as one process of the session lives, the kernel does not give its number to
+ * another; when all are gone and a stranger has it, its start time differs, and the watchdog leaves it alone.
+ */
+export const WATCHDOG_SCRIPT = `
+grace=$1 mark=$2 session= started= timer=
+
+is_marked() {
+  while read -r line || [ -n "$line" ]; do
+    case $line in *"$mark"*) return 0 ;; esac
+  done <"$1"
+  return 1
+}
+
+find_session() {
+  for folder in /proc/[0-9]*; do
+    read -r line <"$folder/stat" || continue
+    set -- \${line##*) }
+    [ "$4" = "\${folder#/proc/}" ] && is_marked "$folder/environ" || continue
+    session=$4 started=\${20}
+    return
+  done
+}
+
+is_ours() {
+  read -r line 2>/dev/null <"/proc/$session/stat" || return 0
+  set -- \${line##*) }
+  [ "\${20}" = "$started" ]
+}
+
+groups() {
+  is_ours || return
+  [ -r /proc/self/stat ] || { kill -s 0 -- "-$session" && echo "$session"; return; }
+  found=' '
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    set -- \${line##*) }
+    [ "$4" = "$session" ] && [ "$1" != Z ] || continue
+    case $found in *" $3 "*) continue ;; esac
+    found="$found$3 "
+    echo "$3"
+  done
+}
+
+send() {
+  for group in $(groups); do kill -s "$1" -- "-$group"; done
+}
+
+end() {
+  for round in 1 2 3 4 5 6 7 8 9 10; do
+    [ -z "$session" ] || break
+    find_session
+    [ -n "$session" ] || sleep 0.1 || sleep 1
+  done
+  [ -n "$session" ] || return
+  [ "$grace" -eq 0 ] || { send TERM; send CONT; }
+  waited=0
+  while [ "$waited" -lt "$grace" ] && [ -n "$(groups)" ]; do
+    sleep 0.1 || sleep 1
+    waited=$((waited + 100))
+  done
+  for round in 1 2 3 4 5; do
+    [ -n "$(groups)" ] || return
+    send KILL
+    sleep 0.1 || sleep 1
+  done
+}
+
+end_after() {
+  trap 'kill "$nap"; exit' TERM
+  sleep "$1" &
+  nap=$!
+  wait "$nap"
+  end
+}
+
+disarm() {
+  [ -z "$timer" ] || kill "$timer"
+  timer=
+}
+
+while read -r word first second; do
+  case $word in
+    watch) session=$first started=$second ;;
+    alive) disarm; end_after "$first" & timer=$! ;;
+    done) disarm; exit 0 ;;
+  esac
+done
+disarm
+end
+exit 0
+`

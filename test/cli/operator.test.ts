@@ -1,0 +1,92 @@
+import { hostname } from 'node:os'
+import { expect, test } from 'vitest'
+import { Bench, until } from './processes.js'
+
+test('an empty store: ls says so, ls --json is an empty array, break ends with 1', async () => {
+  const bench = new Bench()
+  expect(await bench.holdfast(['ls']).done).toMatchObject({
+    code: 0,
+    stdout: 'Nothing is held and nobody waits.\n',
+  })
+  expect(await bench.lines()).toEqual([])
+  expect(await bench.holdfast(['break', 'a']).done).toMatchObject({
+    code: 1,
+    stdout: "'a' is not held: nothing to break.\n",
+  })
+})
+
+test('ls shows who holds and who waits, as a table and as JSON', async () => {
+  const bench = new Bench()
+  const holder = bench.script('order:1', ['--label', 'the holder'], 'echo "fence $HOLDFAST_FENCE"; read end')
+  const fence = Number((await holder.wrote(/fence (\d+)/))[1])
+  const waiter = bench.script('order:1', [], 'exit 0')
+  const other = bench.script('stock', [], 'echo inside; read end')
+  await other.wrote(/inside/)
+  await until('a waiter', async () => (await bench.lines())[0]?.waiters.length === 1)
+
+  const [resource, ...rest] = JSON.parse(
+    (await bench.holdfast(['ls', '--json', '--prefix', 'order:']).done).stdout,
+  ) as Awaited<ReturnType<Bench['lines']>>
+  expect(rest).toEqual([])
+  expect(resource).toMatchObject({
+    name: 'order:1',
+    holders: [{ host: hostname(), pid: holder.pid, label: 'the holder', fence }],
+    waiters: [{ pid: waiter.pid, label: 'sh' }],
+  })
+  const { since = '', expires = '' } = resource?.holders[0] ?? {}
+  expect(new Date(since).toISOString()).toBe(since)
+  expect(Date.parse(expires) - Date.parse(since)).toBeGreaterThan(20_000)
+
+  const { stdout } = await bench.holdfast(['ls']).done
+  const [headings = '', ...rows] = stdout.trimEnd().split('\n')
+  expect(headings).toMatch(/^RESOURCE +STATE +FENCE +OWNER +HOST:PID +LABEL +SINCE +EXPIRES$/)
+  expect(rows.map((row) => row.split(/\s{2,}/).slice(0, 2))).toEqual([
+    ['order:1', 'holds'],
+    ['order:1', 'waits'],
+    ['stock', 'holds'],
+  ])
+  // Aligned: every column of every row starts where its heading does.
+  for (const heading of headings.split(/\s+/)) {
+    const column = headings.indexOf(heading)
+    for (const row of rows) expect(row.slice(column - 1).search(/\S/)).toBe(column === 0 ? 0 : 1)
+  }
+  expect(rows[0]).toContain(`${hostname()}:${holder.pid}`)
+  holder.type('\n')
+  other.type('\n')
+  await Promise.all([holder.done, waiter.done, other.done])
+})
+
+test('names and labels cannot write control characters to the terminal', async () => {
+  const bench = new Bench()
+  const holder = bench.script('a\u001b[2J', ['--label', 'x\ny\u009b'], 'echo inside; read end')
+  await holder.wrote(/inside/)
+  const { stdout } = await bench.holdfast(['ls']).done
+  expect(stdout).toContain('a\\u001b[2J')
+  expect(stdout).toContain('x\\u000ay\\u009b')
+  expect(stdout.trimEnd().split('\n')).toHaveLength(2)
+  holder.type('\n')
+  await holder.done
+})
+
+test('break with a fence hits only the hold that has it', async () => {
+  const bench = new Bench()
+  const holder = bench.script('a', ['--lease', '900ms'], 'echo "fence $HOLDFAST_FENCE"; sleep 60')
+  const fence = Number((await holder.wrote(/fence (\d+)/))[1])
+  const missed = await bench.holdfast(['break', 'a', '--fence', String(fence - 1)]).done
+  expect(missed).toMatchObject({
+    code: 1,
+    stdout: `'a' is not held with fence ${fence - 1}: nothing to break.\n`,
+  })
+  expect((await bench.lines())[0]?.holders[0]?.fence).toBe(fence)
+  const hit = await bench.holdfast(['break', 'a', '--fence', String(fence)]).done
+  expect(hit.code).toBe(0)
+  expect(hit.stdout).toContain(`fence ${fence}`)
+  expect((await holder.done).code).toBe(76)
+})
+
+test('a reader that closes the pipe early is no error', async () => {
+  const bench = new Bench()
+  const main = `${process.execPath} dist/cli/main.js`
+  const { code, stderr } = await bench.start('/bin/sh', ['-c', `${main} ls --help | true`]).done
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+})
