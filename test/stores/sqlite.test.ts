@@ -120,15 +120,16 @@ describe('the SQLite store', () => {
     expect(await two.pulse([beat('r', '2')])).toMatchObject([{ status: 'held' }])
   })
 
-  it('hangs no bell where nobody waits, and takes its own down', async () => {
+  it('hangs a bell for each client that has a claim, and takes it down', async () => {
     const folder = tempFolder()
     const path = folder.path('locks.db')
     const [one, two] = [connect(sqlite(path)), connect(sqlite(path))]
     await one.claim(request('r', '1'))
     await two.claim(request('r', '2', { queue: false }))
-    expect(existsSync(`${path}-bells`)).toBe(false)
-    await two.claim(request('r', '2'))
     expect(readdirSync(`${path}-bells`)).toHaveLength(1)
+    await two.claim(request('r', '2'))
+    expect(readdirSync(`${path}-bells`)).toHaveLength(2)
+    await one.close()
     await two.close()
     expect(existsSync(`${path}-bells`)).toBe(false)
   })

@@ -12,6 +12,8 @@ import type { Message } from './news.js'
 const PATIENCE_MS = 3000
 /** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
 const TURN_MS = 10
+/** Some tens of microseconds each: enough for the transactions of a few others. */
+const IMMEDIATE_RETRIES = 20
 const FIRST_RETRY_MS = 1
 const MOST_RETRY_MS = 16
 /** How often to look whether the path still leads to the file that is open. */
@@ -99,15 +101,17 @@ export class Batches {
   #schedule(): void {
     // Outside the flow of whoever called first: the news of this turn are for others.
     const immediate = detached(() => setImmediate(() => void this.#takeTurn()))
-    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive: true }
+    const keepsAlive = this.#queue.some((call) => call.keepsAlive)
+    if (!keepsAlive) immediate.unref()
+    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive }
   }
 
   #scheduleRetry(): void {
     const { env } = this.#options
     this.#attempt += 1
-    // The first time as soon as a timer can: the other one needs only microseconds.
-    const ms =
-      this.#attempt === 1 ? 0 : backoffMs(this.#attempt - 1, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
+    // At first in the next turn of the event loop: the other one needs only microseconds, the shortest timer a thousand.
+    if (this.#attempt <= IMMEDIATE_RETRIES) return this.#schedule()
+    const ms = backoffMs(this.#attempt - IMMEDIATE_RETRIES, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
     const keepsAlive = this.#queue.some((call) => call.keepsAlive)
     const cancel = env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
     this.#turn = { cancel, keepsAlive }

@@ -34,7 +34,8 @@ export class SqliteConnection implements Connection {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     const reply = await this.#change(({ lines }) => lines.claim(this.#context.id, request))
-    if (reply.status === 'waiting') this.#listen()
+    // A holder listens, too: it is told at once when it is robbed.
+    if (reply.status !== 'refused') this.#listen()
     return reply
   }
 
@@ -42,7 +43,7 @@ export class SqliteConnection implements Connection {
     if (beats.length === 0) return this.#look(() => [])
     const replies = await this.#change(({ lines }) => lines.pulse(beats))
     // Again, in case that the bell was removed.
-    if (replies.some((reply) => reply.status === 'waiting')) this.#listen()
+    if (replies.some((reply) => reply.status !== 'gone')) this.#listen()
     return replies
   }
 

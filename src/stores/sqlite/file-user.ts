@@ -82,7 +82,8 @@ export class FileUser {
     try {
       const file = new LockFile(this.#database, { ...this.#options, clients: this.#clients })
       this.#database = undefined
-      this.#keepHouseIn(0)
+      this.#sweepAtOpening(file)
+      this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)
       return file
     } catch (error) {
       // Kept for the next attempt: libsql gives a closed handle back only when it is garbage, and there may be many attempts.
@@ -127,6 +128,20 @@ export class FileUser {
     client.heard = number
     client.hasOldNews = true
     deliver(client, news)
+  }
+
+  /**
+   * Short-lived processes have to sweep, too. Before their first call rather than after it: a process that is stopped while it
+   * has the file stops everybody, and once it holds a lock that is likely to be tried.
+   */
+  #sweepAtOpening(file: LockFile): void {
+    try {
+      this.#tell(file.change(() => sweep(file, findLapsedLines(file))))
+    } catch (error) {
+      // Somebody else has the file; the next one who opens it will sweep.
+      if (!isBusy(error)) throw error
+    }
+    void this.#bells.sweep(MOST_BELLS)
   }
 
   #keepHouseIn(ms: number): void {
