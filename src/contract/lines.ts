@@ -24,7 +24,7 @@ export interface LinesContext {
 
 /**
  * The line semantics of the store contract, once, for every store whose rows this process can change atomically.
- * Each method is one atomic step: drop the lapsed, do the work, promote.
+ * Each method is one atomic step: drop the lapsed at the front, do the work, promote.
  */
 export class Lines {
   readonly #rows: Rows
@@ -37,20 +37,18 @@ export class Lines {
 
   claim(client: string, request: ClaimRequest): ClaimReply {
     const { resource } = request
-    this.#tidy(resource)
-    const mine = this.#rows.get(resource, request.id)
-    if (mine) return this.#answer(mine)
+    const front = this.#settle(resource)
+    const mine = isEmpty(front) ? undefined : this.#find(resource, request.id)
+    if (mine) return this.#answer(mine, front)
     if (request.adopts) return this.#adopt(client, request, request.adopts)
 
-    const front = this.#front(resource)
     const capacity = front.capacity ?? request.capacity
     if (!agreesOnCapacity(request, front, capacity))
       return { status: 'refused', reason: 'capacity', capacity }
     if (request.steal === true) return this.#steal(client, request, front)
 
     const row = waitingRow(client, request, this.#context.now())
-    const used = front.holds.reduce((sum, hold) => sum + hold.permits, 0)
-    if (!front.next && used + row.permits <= capacity)
+    if (!front.next && used(front) + row.permits <= capacity)
       return this.#grantNew(row, request, (hold) => this.#rows.append(hold))
     if (!request.queue) return { status: 'refused', reason: 'busy' }
     this.#rows.append(row)
@@ -58,54 +56,60 @@ export class Lines {
   }
 
   pulse(beats: readonly Beat[]): BeatReply[] {
-    const resources = new Set(beats.map((beat) => beat.resource))
-    for (const resource of resources) this.#tidy(resource)
+    for (const resource of new Set(beats.map((beat) => beat.resource))) this.#settle(resource)
     for (const beat of beats) this.#refresh(beat)
-    // Only a beat that gave permits back can have made room since the lines were tidied.
-    for (const beat of beats) if (beat.permits !== undefined) this.#promote(beat.resource)
-
+    // Only a beat that gave permits back can have made room since the lines were settled.
     const fronts = new Map<string, Front>()
-    return beats.map((beat) => {
-      const row = this.#rows.get(beat.resource, beat.id)
+    for (const { resource, permits } of beats)
+      if (permits !== undefined) fronts.set(resource, this.#settle(resource))
+
+    return beats.map(({ resource, id, block }) => {
+      const row = this.#find(resource, id)
       if (!row) return { status: 'gone' }
-      if (row.fence !== null) return this.#held(row, row.fence, beat.block)
-      const front = fronts.get(beat.resource) ?? this.#front(beat.resource)
-      fronts.set(beat.resource, front)
+      if (row.fence !== null) return this.#held(row, row.fence, block)
+      const front = fronts.get(resource) ?? this.#front(resource)
+      fronts.set(resource, front)
       return this.#waiting(row, front)
     })
   }
 
   release(resource: string, id: string): boolean {
-    this.#rows.dropLapsed(resource, this.#context.now())
-    const row = this.#rows.get(resource, id)
+    const row = this.#find(resource, id)
     if (row) this.#rows.remove(row)
-    this.#promote(resource)
+    this.#settle(resource)
     return row !== undefined
   }
 
   evict(resource: string, fence: number | null): ClaimView[] {
-    this.#tidy(resource)
-    const robbed = this.#front(resource).holds.filter((row) => fence === null || row.fence === fence)
+    const { holds } = this.#settle(resource)
+    const robbed = holds.filter((row) => fence === null || row.fence === fence)
     const views = robbed.map((row) => this.#view(row))
     this.#rob(robbed)
-    this.#promote(resource)
+    this.#settle(resource)
     return views
   }
 
   resize(resource: string, declared: number, capacity: number): void {
-    this.#tidy(resource)
-    const line = [...this.#rows.line(resource)]
+    this.#settle(resource)
+    const line = [...this.#live(resource)]
     // Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
     const isDeclared = declared === capacity && line.every((row) => row.capacity === capacity)
     this.#rows.setPin(resource, isDeclared ? null : { declared, capacity })
     // A waiter that wants more than there will ever be would bar the line for good: send it away to be told so.
     this.#rob(line.filter((row) => row.fence === null && row.permits > capacity))
-    this.#promote(resource)
+    this.#settle(resource)
+  }
+
+  /** Drops every lapsed claim of a line, also behind the ones that decide. For lines that nobody else tidies. */
+  sweep(resource: string): void {
+    const lapsed: Row[] = []
+    for (const row of this.#rows.line(resource)) if (row.expires <= this.#context.now()) lapsed.push(row)
+    for (const row of lapsed) this.#rows.remove(row)
+    this.#settle(resource)
   }
 
   view(resource: string): LineView | null {
-    const now = this.#context.now()
-    const rows = [...this.#rows.line(resource)].filter((row) => row.expires > now)
+    const rows = [...this.#live(resource)]
     const first = rows[0]
     if (!first) return null
     return {
@@ -122,15 +126,18 @@ export class Lines {
     return number
   }
 
-  #tidy(resource: string): void {
-    if (this.#rows.dropLapsed(resource, this.#context.now())) this.#promote(resource)
+  /** Drops the lapsed claims at the front of a line, and promotes. Every call begins or ends with it. */
+  #settle(resource: string): Front {
+    const front = this.#front(resource)
+    const { next, capacity } = front
+    if (!next || capacity === undefined || used(front) + next.permits > capacity) return front
+    this.#promote(resource, capacity)
+    return this.#front(resource)
   }
 
-  #promote(resource: string): void {
-    const { next, capacity } = this.#front(resource)
-    if (!next || capacity === undefined) return
+  #promote(resource: string, capacity: number): void {
     const now = this.#context.now()
-    for (const { row } of admit(places(this.#rows.line(resource)), capacity)) {
+    for (const { row } of admit(places(this.#live(resource)), capacity)) {
       const fence = this.nextNumber(row.floor, row.block)
       // The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
       this.#rows.update(row, { fence, since: now, expires: Math.min(row.expires, capAt(row, now)) })
@@ -139,7 +146,7 @@ export class Lines {
   }
 
   #refresh(beat: Beat): void {
-    const row = this.#rows.get(beat.resource, beat.id)
+    const row = this.#find(beat.resource, beat.id)
     if (!row) return
     const now = this.#context.now()
     if (row.fence === null) {
@@ -151,7 +158,7 @@ export class Lines {
   }
 
   #adopt(client: string, request: ClaimRequest, adopts: { id: string; fence: number }): ClaimReply {
-    const old = this.#rows.get(request.resource, adopts.id)
+    const old = this.#find(request.resource, adopts.id)
     if (!old || old.fence !== adopts.fence) return { status: 'refused', reason: 'gone' }
     // The place is taken over as it is: asking for other permits here would be a way around the line.
     const row = {
@@ -167,7 +174,7 @@ export class Lines {
     this.#rob(front.holds)
     const row = waitingRow(client, request, this.#context.now())
     const reply = this.#grantNew(row, request, (hold) => this.#rows.prepend(hold))
-    this.#promote(request.resource)
+    this.#settle(request.resource)
     return reply
   }
 
@@ -185,23 +192,40 @@ export class Lines {
     }
   }
 
-  /** Reads a line as far as the first claim that waits. */
+  /** Reads a line as far as the first claim that waits, and drops the lapsed ones that it meets. */
   #front(resource: string): Front {
-    const pin = this.#rows.pin(resource)
+    const now = this.#context.now()
     const holds: Row[] = []
+    const lapsed: Row[] = []
     let next: Row | undefined
     for (const row of this.#rows.line(resource)) {
-      if (row.fence === null) {
+      if (row.expires <= now) lapsed.push(row)
+      else if (row.fence !== null) holds.push(row)
+      else {
         next = row
         break
       }
-      holds.push(row)
     }
+    for (const row of lapsed) this.#rows.remove(row)
+    const pin = this.#rows.pin(resource)
     return { holds, next, pin, capacity: pin?.capacity ?? (holds[0] ?? next)?.capacity }
   }
 
-  #answer(row: Row): ClaimReply {
-    if (row.fence === null) return this.#waiting(row, this.#front(row.resource))
+  /** Those further back that have lapsed are passed over, and dropped when they come to the front. */
+  *#live(resource: string): Iterable<Row> {
+    const now = this.#context.now()
+    for (const row of this.#rows.line(resource)) if (row.expires > now) yield row
+  }
+
+  #find(resource: string, id: string): Row | undefined {
+    const row = this.#rows.get(resource, id)
+    if (!row || row.expires > this.#context.now()) return row
+    this.#rows.remove(row)
+    return undefined
+  }
+
+  #answer(row: Row, front: Front): ClaimReply {
+    if (row.fence === null) return this.#waiting(row, front)
     return { status: 'granted', fence: row.fence, leaseMs: row.expires - this.#context.now() }
   }
 
@@ -240,6 +264,14 @@ interface Front {
   readonly pin: Pin | undefined
   /** undefined: the line is empty and nothing is pinned, so the next claim decides. */
   readonly capacity: number | undefined
+}
+
+function isEmpty(front: Front): boolean {
+  return front.holds.length === 0 && !front.next
+}
+
+function used(front: Front): number {
+  return front.holds.reduce((sum, hold) => sum + hold.permits, 0)
 }
 
 function agreesOnCapacity(request: ClaimRequest, front: Front, capacity: number): boolean {

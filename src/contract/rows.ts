@@ -36,8 +36,6 @@ export interface Rows {
   /** The rows of a line in order, read lazily. No row is added or removed while it is being read. */
   line(resource: string): Iterable<Row>
   get(resource: string, id: string): Row | undefined
-  /** Removes the rows of the line that have lapsed by `now`. Says whether there were any. */
-  dropLapsed(resource: string, now: number): boolean
   append(row: Row): void
   /** Puts the row ahead of all others. */
   prepend(row: Row): void

@@ -105,7 +105,7 @@ describe('processes that compete', () => {
   }
 })
 
-describe('a bell', () => {
+describe('a wire', () => {
   it('wakes a process that waits', async () => {
     const path = tempFolder().path('locks.db')
     const client = connect(sqlite(path))

@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { ask, connect, openRaw, request, tempFolder, testEnv } from './sqlite/helpers.js'
@@ -14,19 +15,18 @@ describe('what the dead leave behind', () => {
     await dead.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1000 })
     await dead.read('watched', true)
     await alive.evict('r0', null)
-    mkdirSync(`${path}-bells`, { recursive: true })
-    writeFileSync(`${path}-bells/0123`, '')
-    utimesSync(`${path}-bells/0123`, 1000, 1000)
+    const deadEnd = leaveDeadEnd(`${path}-wires`)
 
     env.nowMs += 3_600_000
     await connect(sqlite(path, { env })).pulse([])
     const raw = await openRaw(path)
     await vi.waitFor(() => {
       expect(ask(raw, 'SELECT count(*) FROM claim')).toBe(0)
-      expect(ask(raw, 'SELECT count(*) FROM news')).toBe(0)
       expect(ask(raw, 'SELECT count(*) FROM watcher')).toBe(0)
       expect(ask(raw, 'SELECT count(*) FROM state')).toBe(1)
-      expect(readdirSync(`${path}-bells`)).not.toContain('0123')
+      expect(readdirSync(`${path}-wires`)).not.toContain(deadEnd)
+      // The ends of the living stay.
+      expect(readdirSync(`${path}-wires`)).toHaveLength(2)
     })
   })
 
@@ -50,9 +50,13 @@ describe('what the dead leave behind', () => {
       timers.shift()?.()
       await vi.waitFor(() => expect(ask(raw, 'SELECT seen FROM watcher')).toBe(env.nowMs))
     }
-    // Swept by somebody who thought it dead, it is told to look for itself.
-    raw.exec('DELETE FROM watcher')
-    timers.shift()?.()
-    expect(await watcher.told('gap')).toEqual({ type: 'gap' })
   })
 })
+
+/** What a killed process leaves: a socket that nobody listens on. */
+function leaveDeadEnd(folder: string): string {
+  const script = `require('node:net').createServer().listen('${folder}/0123', () => process.kill(process.pid, 'SIGKILL'))`
+  spawnSync(process.execPath, ['-e', script])
+  expect(readdirSync(folder)).toContain('0123')
+  return '0123'
+}

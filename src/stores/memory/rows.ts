@@ -1,11 +1,7 @@
 import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
 
-/** A line in memory. Map keeps insertion order, which is the order of arrival. */
-interface Line {
-  rows: Map<string, Row>
-  /** No row lapses before this moment, so that a long line is not searched at every call. */
-  nothingLapsesBefore: number
-}
+/** A line in memory, by id. Map keeps insertion order, which is the order of arrival. */
+type Line = Map<string, Row>
 
 /** The rows of one space of a memory store. */
 export class MemoryRows implements Rows, StateRows {
@@ -20,59 +16,37 @@ export class MemoryRows implements Rows, StateRows {
   }
 
   line(resource: string): Iterable<Row> {
-    return this.#lines.get(resource)?.rows.values() ?? []
+    return this.#lines.get(resource)?.values() ?? []
   }
 
   get(resource: string, id: string): Row | undefined {
-    return this.#lines.get(resource)?.rows.get(id)
-  }
-
-  dropLapsed(resource: string, now: number): boolean {
-    const line = this.#lines.get(resource)
-    if (!line || now < line.nothingLapsesBefore) return false
-    const sizeBefore = line.rows.size
-    line.nothingLapsesBefore = Infinity
-    for (const row of line.rows.values()) {
-      if (row.expires <= now) line.rows.delete(row.id)
-      else noteExpiry(line, row)
-    }
-    const hasDropped = line.rows.size < sizeBefore
-    this.#forgetIfEmpty(resource, line)
-    return hasDropped
+    return this.#lines.get(resource)?.get(id)
   }
 
   append(row: Row): void {
-    const line = this.#lines.get(row.resource) ?? { rows: new Map(), nothingLapsesBefore: Infinity }
-    this.#lines.set(row.resource, line)
-    line.rows.set(row.id, row)
-    noteExpiry(line, row)
+    const line = this.#lines.get(row.resource) ?? new Map()
+    this.#lines.set(row.resource, line.set(row.id, row))
   }
 
   prepend(row: Row): void {
-    const behind = [...this.line(row.resource)]
-    this.#lines.delete(row.resource)
-    for (const each of [row, ...behind]) this.append(each)
+    this.#rebuild(row.resource, [row, ...this.line(row.resource)])
   }
 
   replace(old: Row, row: Row): void {
-    const rows = [...this.line(old.resource)]
-    this.#lines.delete(old.resource)
-    for (const each of rows) this.append(each.id === old.id ? row : each)
+    this.#rebuild(
+      row.resource,
+      [...this.line(row.resource)].map((each) => (each.id === old.id ? row : each)),
+    )
   }
 
   update(row: Row, change: RowChange): void {
-    const line = this.#lines.get(row.resource)
-    if (!line) return
-    const updated = { ...row, ...change }
-    line.rows.set(row.id, updated)
-    noteExpiry(line, updated)
+    this.#lines.get(row.resource)?.set(row.id, { ...row, ...change })
   }
 
   remove(row: Row): void {
     const line = this.#lines.get(row.resource)
-    if (!line) return
-    line.rows.delete(row.id)
-    this.#forgetIfEmpty(row.resource, line)
+    line?.delete(row.id)
+    if (line?.size === 0) this.#lines.delete(row.resource)
   }
 
   counter(): number {
@@ -118,11 +92,7 @@ export class MemoryRows implements Rows, StateRows {
     }
   }
 
-  #forgetIfEmpty(resource: string, line: Line): void {
-    if (line.rows.size === 0) this.#lines.delete(resource)
+  #rebuild(resource: string, rows: readonly Row[]): void {
+    this.#lines.set(resource, new Map(rows.map((row) => [row.id, row])))
   }
-}
-
-function noteExpiry(line: Line, row: Row): void {
-  line.nothingLapsesBefore = Math.min(line.nothingLapsesBefore, row.expires)
 }

@@ -3,7 +3,7 @@ import { type Cancel, detached, type Env } from '../../base/env.js'
 import type { HoldfastError } from '../../base/errors.js'
 import { busyTooLong, explain, isBusy, leavesHandleUsable, resultCode } from './failures.js'
 import type { LockFile } from './lock-file.js'
-import type { Message } from './news.js'
+import type { Message } from './outbox.js'
 
 /**
  * How long a call waits for the file. A turn lasts microseconds, so only a process that is stopped inside one takes that long. It is
@@ -39,8 +39,8 @@ export interface BatchesOptions {
   readonly path: string
   readonly env: Env
   open(): Promise<LockFile>
-  /** After a commit; also before the answers of the calls are seen. */
-  tell(messages: readonly Message[]): void
+  /** After a commit. The calls are answered when it is done: whoever ends his process then has told the next in line. */
+  tell(messages: readonly Message[]): Promise<unknown> | undefined
   /** The path leads to another file now; what was in the old one is gone. */
   replaced(): void
 }
@@ -101,9 +101,7 @@ export class Batches {
   #schedule(): void {
     // Outside the flow of whoever called first: the news of this turn are for others.
     const immediate = detached(() => setImmediate(() => void this.#takeTurn()))
-    const keepsAlive = this.#queue.some((call) => call.keepsAlive)
-    if (!keepsAlive) immediate.unref()
-    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive }
+    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive: true }
   }
 
   #scheduleRetry(): void {
@@ -162,8 +160,12 @@ export class Batches {
     }
     const done = calls.slice(0, results.length)
     this.#remove(done)
-    this.#options.tell(messages)
-    for (const [index, call] of done.entries()) call.resolve(results[index])
+    const answer = (): void => {
+      for (const [index, call] of done.entries()) call.resolve(results[index])
+    }
+    const telling = this.#options.tell(messages)
+    if (telling) void telling.then(answer)
+    else answer()
   }
 
   #remove(done: readonly Call[]): void {

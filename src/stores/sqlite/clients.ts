@@ -3,42 +3,45 @@ import type { ClientContext, Push } from '../../contract/store.js'
 /** A client that is connected through this store value. */
 export interface LocalClient {
   readonly context: ClientContext
-  /** The number of the last news that was read from the file for it. */
-  heard: number
-  /** Whether news that it has heard may still be in the file. */
-  hasOldNews: boolean
-  /** Whether its news are going to be read. */
-  isAboutToRead: boolean
-  /** Whether other processes may have been asked to wake it. */
-  hasListened: boolean
-  /** The keys it watches, as far as is known here: another process may have taken a watch, with the news on its way. */
+  /** How the file names it: the wire on which it can be reached, and its id. */
+  readonly address: string
+  /** The keys that it may be watching. */
   readonly watched: Set<string>
 }
 
-/** The clients of one store value: they are told directly, without a row or a bell. */
+/** The clients of one store value: they are told directly. */
 export class Clients {
+  readonly #wire: string
   readonly #clients = new Map<string, LocalClient>()
 
+  constructor(wire: string) {
+    this.#wire = wire
+  }
+
   add(context: ClientContext): LocalClient {
-    const flags = { hasOldNews: false, isAboutToRead: false, hasListened: false }
-    const client = { context, heard: 0, ...flags, watched: new Set<string>() }
-    this.#clients.set(addressOf(context.space, context.id), client)
+    const client = { context, address: `${this.#wire} ${context.id}`, watched: new Set<string>() }
+    this.#clients.set(keyOf(context.space, client.address), client)
     return client
   }
 
   remove(client: LocalClient): void {
-    const address = addressOf(client.context.space, client.context.id)
+    const key = keyOf(client.context.space, client.address)
     // The same client may have connected anew in the meantime.
-    if (this.#clients.get(address) === client) this.#clients.delete(address)
+    if (this.#clients.get(key) === client) this.#clients.delete(key)
   }
 
-  find(space: string, id: string): LocalClient | undefined {
-    return this.#clients.get(addressOf(space, id))
+  find(space: string, address: string): LocalClient | undefined {
+    return this.#clients.get(keyOf(space, address))
   }
 
   all(): Iterable<LocalClient> {
     return this.#clients.values()
   }
+}
+
+/** The wire of an address. */
+export function wireOf(address: string): string {
+  return address.slice(0, address.indexOf(' '))
 }
 
 export function deliver(client: LocalClient, news: Push): void {
@@ -47,6 +50,6 @@ export function deliver(client: LocalClient, news: Push): void {
 }
 
 /** Spaces share nothing, so neither do their clients. */
-export function addressOf(space: string, id: string): string {
-  return `${space}\0${id}`
+function keyOf(space: string, address: string): string {
+  return `${space}\0${address}`
 }

@@ -33,18 +33,13 @@ export class SqliteConnection implements Connection {
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
-    const reply = await this.#change(({ lines }) => lines.claim(this.#context.id, request))
-    // A holder listens, too: it is told at once when it is robbed.
-    if (reply.status !== 'refused') this.#listen()
-    return reply
+    this.#user.listen()
+    return this.#change(({ lines }) => lines.claim(this.#client.address, request))
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     if (beats.length === 0) return this.#look(() => [])
-    const replies = await this.#change(({ lines }) => lines.pulse(beats))
-    // Again, in case that the bell was removed.
-    if (replies.some((reply) => reply.status !== 'gone')) this.#listen()
-    return replies
+    return this.#change(({ lines }) => lines.pulse(beats))
   }
 
   async release(resource: string, id: string): Promise<boolean> {
@@ -60,13 +55,13 @@ export class SqliteConnection implements Connection {
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
-    if (!watch) return this.#look(({ states }) => states.read(this.#context.id, key, false))
-    const value = await this.#change(({ states }) => {
-      this.#client.watched.add(key)
-      return states.read(this.#context.id, key, true)
+    const { address, watched } = this.#client
+    if (!watch) return this.#look(({ states }) => states.read(address, key, false))
+    this.#user.listen()
+    return this.#change(({ states }) => {
+      watched.add(key)
+      return states.read(address, key, true)
     })
-    this.#listen()
-    return value
   }
 
   async write(change: StateChange): Promise<StateOutcome> {
@@ -109,10 +104,6 @@ export class SqliteConnection implements Connection {
   async #look<T>(work: (space: Space) => T): Promise<T> {
     this.#checkOpen()
     return this.#user.submit((file) => work(file.space(this.#context.space)), { isLook: true })
-  }
-
-  #listen(): void {
-    if (!this.#closing) this.#user.listen(this.#client)
   }
 
   #checkOpen(): void {

@@ -23,8 +23,8 @@ export function settleEra(database: Database, isNew: boolean, env: Env, bootId: 
   const shiftMs = now - era.seen
   database.prepare('UPDATE claim SET expires = expires + ?, since = since + ?').run(shiftMs, shiftMs)
   database.prepare('UPDATE state SET expires = expires + ? WHERE expires IS NOT NULL').run(shiftMs)
-  // Hints for processes that ended with that start.
-  database.exec('DELETE FROM news; DELETE FROM watcher')
+  // Of processes that ended with that start.
+  database.exec('DELETE FROM watcher')
   database.prepare('UPDATE holdfast SET boot = ?, seen = ?').run(boot, now)
   return boot
 }

@@ -1,17 +1,17 @@
 import type { Cancel, Env } from '../../base/env.js'
-import type { ClientContext, Push } from '../../contract/store.js'
+import type { ClientContext } from '../../contract/store.js'
 import { Batches, type CallOptions } from './batches.js'
-import { Bells } from './bells.js'
-import { addressOf, Clients, deliver, type LocalClient } from './clients.js'
+import { Clients, deliver, type LocalClient, wireOf } from './clients.js'
 import { type Database, type Driver, type DriverName, loadDriver } from './driver.js'
 import { isBusy } from './failures.js'
 import { LockFile } from './lock-file.js'
-import type { Message } from './news.js'
+import type { Message } from './outbox.js'
 import { beatWatchers, findLapsedLines, forgetClient, sweep } from './sweep.js'
+import { Wires } from './wires.js'
 
 const KEEP_HOUSE_EVERY_MS = 60_000
-/** How many bells one sweep looks at. */
-const MOST_BELLS = 500
+/** How many ends of wires one sweep looks at. */
+const MOST_WIRES = 100
 
 export interface FileUserOptions {
   /** Absolute. */
@@ -21,11 +21,11 @@ export interface FileUserOptions {
   readonly bootId: string | null
 }
 
-/** What the connections of one store value share: the opened file, its batches, the clients and their bells. */
+/** What the connections of one store value share: the opened file, its batches, the clients and the wires to other processes. */
 export class FileUser {
   readonly #options: FileUserOptions
-  readonly #clients = new Clients()
-  readonly #bells: Bells
+  readonly #clients: Clients
+  readonly #wires: Wires
   readonly #batches: Batches
   #driver: Driver | undefined
   /** A database that is being opened: it was not our turn yet. */
@@ -35,7 +35,10 @@ export class FileUser {
 
   constructor(options: FileUserOptions) {
     this.#options = options
-    this.#bells = new Bells(options.path, options.env)
+    // Short, so that the socket's path is: unlike any other's as long as there are fewer than billions of them.
+    const wire = options.env.id().replaceAll('-', '').slice(-16)
+    this.#clients = new Clients(wire)
+    this.#wires = new Wires(options.path, wire, (message) => this.#receive(message))
     this.#batches = new Batches({
       path: options.path,
       env: options.env,
@@ -54,24 +57,21 @@ export class FileUser {
     return this.#batches.submit(run, options)
   }
 
-  /** From now on the client wants to be woken by other processes. */
-  listen(client: LocalClient): void {
-    client.hasListened = true
-    const { space, id } = client.context
-    if (this.#bells.hang(addressOf(space, id), () => this.#readNews(client))) this.#readNews(client)
+  /** From now on other processes can tell our clients. */
+  listen(): void {
+    this.#wires.listen()
   }
 
   /** Waits for the calls that were made, and closes the file behind the last client. */
   async leave(client: LocalClient): Promise<void> {
-    const { space, id } = client.context
     this.#clients.remove(client)
-    this.#bells.takeDown(addressOf(space, id))
     await this.#batches.settled()
-    if (client.hasListened) await this.#inBackground((file) => forgetClient(file, client))
+    if (client.watched.size > 0) await this.#inBackground((file) => forgetClient(file, client))
     this.#connections -= 1
     await this.#batches.settled()
     if (this.#connections > 0) return
     this.#stopKeepingHouse?.()
+    this.#wires.close()
     this.#batches.closeFile()
     this.#dropDatabase()
   }
@@ -80,7 +80,7 @@ export class FileUser {
     this.#driver ??= await loadDriver(this.#options.driver)
     this.#database ??= this.#driver.open(this.#options.path)
     try {
-      const file = new LockFile(this.#database, { ...this.#options, clients: this.#clients })
+      const file = new LockFile(this.#database, this.#options)
       this.#database = undefined
       this.#sweepAtOpening(file)
       this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)
@@ -97,37 +97,21 @@ export class FileUser {
     this.#database = undefined
   }
 
-  #tell(messages: readonly Message[]): void {
-    const toRing = new Set<string>()
-    for (const { space, client, news } of messages) {
-      const local = this.#clients.find(space, client)
-      if (local) deliver(local, news)
-      else toRing.add(addressOf(space, client))
+  /** Own clients at once; for others, resolves when the messages are on their way. */
+  #tell(messages: readonly Message[]): Promise<unknown> | undefined {
+    const remote = new Map<string, Message[]>()
+    for (const message of messages) {
+      const wire = wireOf(message.client)
+      if (wire === this.#wires.name) this.#receive(message)
+      else remote.set(wire, [...(remote.get(wire) ?? []), message])
     }
-    for (const address of toRing) this.#bells.ring(address)
+    if (remote.size === 0) return undefined
+    return Promise.all([...remote].map(([wire, theirs]) => this.#wires.send(wire, theirs)))
   }
 
-  #readNews(client: LocalClient): void {
-    // A reading that has not begun yet will see this news, too.
-    if (client.isAboutToRead) return
-    client.isAboutToRead = true
-    const read = (file: LockFile) => {
-      client.isAboutToRead = false
-      return file.news.since(client.context, client.heard)
-    }
-    void this.#inBackground(read, { isLook: true }).then((found = []) => {
-      client.isAboutToRead = false
-      for (const { number, news } of found) this.#hear(client, number, news)
-    })
-  }
-
-  #hear(client: LocalClient, number: number, news: Push): void {
-    const hasLeft = this.#clients.find(client.context.space, client.context.id) !== client
-    // Two readings can overlap.
-    if (hasLeft || number <= client.heard) return
-    client.heard = number
-    client.hasOldNews = true
-    deliver(client, news)
+  #receive({ space, client, news }: Message): void {
+    const local = this.#clients.find(space, client)
+    if (local) deliver(local, news)
   }
 
   /**
@@ -136,12 +120,12 @@ export class FileUser {
    */
   #sweepAtOpening(file: LockFile): void {
     try {
-      this.#tell(file.change(() => sweep(file, findLapsedLines(file))))
+      void this.#tell(file.change(() => sweep(file, findLapsedLines(file))))
     } catch (error) {
       // Somebody else has the file; the next one who opens it will sweep.
       if (!isBusy(error)) throw error
     }
-    void this.#bells.sweep(MOST_BELLS)
+    void this.#wires.sweep(MOST_WIRES)
   }
 
   #keepHouseIn(ms: number): void {
@@ -151,16 +135,14 @@ export class FileUser {
 
   async #keepHouse(): Promise<void> {
     this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)
-    this.#bells.touch()
+    this.#wires.check()
     // Searched for outside the transaction that writes, so that nobody waits for the search.
     const lapsed = await this.#inBackground(findLapsedLines, { isLook: true })
-    const missing = await this.#inBackground((file) => {
-      const clients = beatWatchers(file, this.#clients.all())
+    await this.#inBackground((file) => {
+      beatWatchers(file, this.#clients.all())
       sweep(file, lapsed ?? [])
-      return clients
     })
-    this.#askEverything(missing ?? [])
-    await this.#bells.sweep(MOST_BELLS)
+    await this.#wires.sweep(MOST_WIRES)
   }
 
   /** For what nobody waits for: it does not open the file, keep the process alive, or fail. */

@@ -2,12 +2,11 @@ import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
 import { Lines } from '../../contract/lines.js'
 import { States } from '../../contract/states.js'
-import type { Clients } from './clients.js'
 import { checkEra } from './clock.js'
 import { type Database, inTransaction } from './driver.js'
 import { settleEra } from './era.js'
 import { unavailable } from './failures.js'
-import { type Message, News } from './news.js'
+import { type Message, Outbox } from './outbox.js'
 import { SqliteRows } from './rows.js'
 import { prepareFile } from './schema.js'
 import { prepareStatements, type Statements } from './statements.js'
@@ -33,13 +32,12 @@ export interface FileOptions {
   readonly path: string
   readonly env: Env
   readonly bootId: string | null
-  readonly clients: Clients
 }
 
 /** An opened file: transactions, and what can be done inside one. */
 export class LockFile {
   readonly sql: Statements
-  readonly news: News
+  readonly #outbox = new Outbox()
   readonly transaction: Transaction = { now: 0, counter: 0, hasPins: false, hasChanged: false }
   readonly #database: Database
   readonly #boot: string
@@ -56,7 +54,6 @@ export class LockFile {
     )
     this.#identity = identityOf(options.path)
     this.sql = prepareStatements(database)
-    this.news = new News(this.sql, this.transaction, options.clients)
   }
 
   /** Runs `work` in a transaction that may write. Gives what is to be told now that it is durable. */
@@ -66,10 +63,9 @@ export class LockFile {
       work()
       // A refused claim changes nothing, and then nothing is written.
       if (!this.transaction.hasChanged) return
-      this.news.post()
       this.sql.saveHead.run(this.transaction.counter, this.transaction.now)
     })
-    return this.transaction.hasChanged ? this.news.committed() : []
+    return this.transaction.hasChanged ? this.#outbox.take() : []
   }
 
   /** Runs `work` on one consistent view of the file, without keeping anybody from writing. */
@@ -107,22 +103,21 @@ export class LockFile {
     transaction.counter = Number(head['counter'])
     transaction.hasPins = Number(head['has_pins']) > 0
     transaction.hasChanged = false
-    this.news.begin()
+    this.#outbox.begin()
   }
 
   #makeSpace(name: string): Space {
     const rows = new SqliteRows(name, this.sql, this.transaction)
     const now = (): number => this.transaction.now
-    const tell: News['tell'] = (...message) => this.news.tell(...message)
     const lines = new Lines(rows, {
       now,
       wallMs: () => this.#options.env.wallMs(),
-      tell: (client, news) => tell(name, client, news),
+      tell: (client, news) => this.#outbox.tell(name, client, news),
     })
     const states = new States(rows, {
       now,
       nextVersion: () => lines.nextNumber(0, 1),
-      tell: (client, news) => tell(name, client, news),
+      tell: (client, news) => this.#outbox.tell(name, client, news),
     })
     return { rows, lines, states }
   }

@@ -46,10 +46,6 @@ export class SqliteRows implements Rows, StateRows {
     return cells && toRow(cells)
   }
 
-  dropLapsed(resource: string, now: number): boolean {
-    return this.#count(this.#sql.claimDropLapsed.run(this.#space, encodeText(resource), now)) > 0
-  }
-
   append(row: Row): void {
     const key = this.#key(row)
     this.#count(this.#sql.claimAppend.run(...toValues(row), ...key, ...key))

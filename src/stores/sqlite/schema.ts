@@ -33,7 +33,6 @@ CREATE TABLE claim (
   PRIMARY KEY (space, resource, place)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX claim_id ON claim (space, resource, id);
-CREATE INDEX claim_lapse ON claim (space, resource, expires);
 CREATE TABLE pin (
   space TEXT NOT NULL,
   resource TEXT NOT NULL,
@@ -57,14 +56,6 @@ CREATE TABLE watcher (
   seen REAL NOT NULL,
   PRIMARY KEY (space, key, client)
 ) WITHOUT ROWID;
-CREATE TABLE news (
-  number INTEGER PRIMARY KEY,
-  space TEXT NOT NULL,
-  client TEXT NOT NULL,
-  body TEXT NOT NULL,
-  expires REAL NOT NULL
-);
-CREATE INDEX news_client ON news (space, client, number);
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `

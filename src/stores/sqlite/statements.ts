@@ -16,8 +16,6 @@ const SQL = {
   claimFirst: `SELECT ${CLAIM_COLUMNS} FROM claim WHERE space = ? AND resource = ? ORDER BY place LIMIT 1`,
   claimsAfter: `SELECT ${CLAIM_COLUMNS} FROM claim WHERE space = ? AND resource = ? AND place > ? ORDER BY place LIMIT ?`,
   claimById: `SELECT ${CLAIM_COLUMNS} FROM claim INDEXED BY claim_id WHERE space = ? AND resource = ? AND id = ?`,
-  claimDropLapsed:
-    'DELETE FROM claim INDEXED BY claim_lapse WHERE space = ? AND resource = ? AND expires <= ?',
   claimAppend: insertAt('coalesce(max(place), 0) + 1'),
   claimPrepend: insertAt('coalesce(min(place), 0) - 1'),
   claimReplace: `UPDATE claim SET id = ?, client = ?, permits = ?, capacity = ?, fence = ?, expires = ?, max_hold_ms = ?, floor = ?,
@@ -41,14 +39,9 @@ const SQL = {
   watcherBeat: 'UPDATE watcher SET seen = ? WHERE space = ? AND client = ?',
   watcherForget: 'DELETE FROM watcher WHERE space = ? AND client = ?',
 
-  newsAdd: 'INSERT INTO news (number, space, client, body, expires) VALUES (?, ?, ?, ?, ?)',
-  newsSince: 'SELECT number, body FROM news WHERE space = ? AND client = ? AND number > ? ORDER BY number',
-  newsForget: 'DELETE FROM news WHERE space = ? AND client = ? AND number <= ?',
-
-  lapsedLines: 'SELECT DISTINCT space, resource FROM claim INDEXED BY claim_lapse WHERE expires <= ? LIMIT ?',
+  lapsedLines: 'SELECT DISTINCT space, resource FROM claim WHERE expires <= ? LIMIT ?',
   sweepStates:
     'DELETE FROM state WHERE (space, key) IN (SELECT space, key FROM state WHERE expires IS NOT NULL AND expires <= ? LIMIT ?)',
-  sweepNews: 'DELETE FROM news WHERE number IN (SELECT number FROM news WHERE expires <= ? LIMIT ?)',
   sweepWatchers:
     'DELETE FROM watcher WHERE (space, key, client) IN (SELECT space, key, client FROM watcher WHERE seen <= ? LIMIT ?)',
 } as const

@@ -8,7 +8,7 @@ export class SqliteStore implements Store {
     perHoldLease: true,
     // So many take some ten milliseconds, during which neither this process nor another one can use the file.
     maxBeats: 250,
-    // A bell can be missed: file systems do not promise to tell of every change.
+    // Where no socket can be made or reached, nothing is told.
     askNextEveryMs: 100,
   }
   readonly #user: FileUser
