@@ -38,8 +38,9 @@ function startTimer(ms: number, run: () => void, options: { keepAlive: boolean }
     handle = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), stepMs)
     if (!options.keepAlive) handle.unref()
   }
-  // setTimeout rounds down and can fire a fraction early; a deadline that is reached a moment too soon would be asked for twice.
-  detached(() => arm(Math.max(0, Math.ceil(ms))))
+  // setTimeout counts in whole milliseconds from the last tick of its clock, so it can fire up to one early: a wait would end
+  // before its time, and a deadline that is reached a moment too soon would be asked for twice.
+  detached(() => arm(ms > 0 ? Math.ceil(ms) + 1 : 0))
   return () => clearTimeout(handle)
 }
 

@@ -52,6 +52,15 @@ export class Calls {
     })
   }
 
+  /** One call that must not be repeated, or need not be. */
+  async once<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.within(this.storeTimeoutMs, call)
+    } catch (error) {
+      throw this.unavailable(error)
+    }
+  }
+
   /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
   async repeated<T>(deadline: number, call: (attempt: number) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {

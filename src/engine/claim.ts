@@ -1,3 +1,4 @@
+import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 import type { Beat, ClaimRequest, Waiting } from '../contract/store.js'
 
@@ -56,6 +57,7 @@ export class Claim {
   id: string
   fence = 0
   permits: number
+  #heldAt = 0
   /** The end of what the store surely grants, if nothing renews it. */
   validUntil = 0
   /** The sending of the last request that the store has answered; before that, of the first one. */
@@ -170,8 +172,9 @@ export class Claim {
     return until - driftMs(this.spec.presenceMs)
   }
 
-  hold(fence: number, validUntil: number): void {
+  hold(fence: number, validUntil: number, now: number): void {
     this.phase = 'held'
+    this.#heldAt = now
     this.fence = fence
     this.validUntil = validUntil
     this.listener.onHeld()
@@ -183,13 +186,11 @@ export class Claim {
   }
 
   /** Its validity has run out. */
-  expire(): void {
+  expire(now: number): void {
     const { maxHoldMs } = this.spec
-    this.lose(
-      maxHoldMs === null
-        ? 'it was not renewed in time'
-        : `it was not renewed in time, or its maxHold of ${maxHoldMs} ms is over`,
-    )
+    // Roughly, because only the store knows when it began: this is for people.
+    const isOver = maxHoldMs !== null && now - this.#heldAt >= maxHoldMs * 0.9
+    this.lose(isOver ? `its maxHold of ${formatMs(maxHoldMs)} is over` : 'it was not renewed in time')
   }
 
   lose(message: string, cause?: unknown): void {

@@ -145,7 +145,7 @@ export class Engine {
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
   checkValidity(claim: Claim): boolean {
     const isValid = claim.isValid(this.env.now())
-    if (!isValid) claim.expire()
+    if (!isValid) claim.expire(this.env.now())
     return isValid
   }
 
@@ -177,13 +177,25 @@ export class Engine {
     this.throwIfClosed()
     const call = (): Promise<ClaimView[]> => this.connection.evict(resource, fence)
     // Without a fence it must not be repeated: if only the answer was lost, the second attempt would rob the next holder.
-    if (fence === null) return this.calls.within(this.calls.storeTimeoutMs, call)
+    if (fence === null) return this.calls.once(call)
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, call)
   }
 
-  inspect(query: InspectQuery): AsyncIterable<LineView> {
+  /** The lines, one by one; each has the store's time-out to come. */
+  async *inspect(query: InspectQuery): AsyncGenerator<LineView, void, void> {
     this.throwIfClosed()
-    return this.connection.inspect(query)
+    const lines = this.connection.inspect(query)[Symbol.asyncIterator]()
+    for (;;) {
+      const line = await this.calls.once(() => lines.next())
+      if (line.done) return
+      let isEnough = true
+      try {
+        yield line.value
+        isEnough = false
+      } finally {
+        if (isEnough) await lines.return?.()
+      }
+    }
   }
 
   /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
@@ -226,7 +238,7 @@ export class Engine {
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
     if (validUntil <= this.env.now()) return this.pulse.hurry(claim)
-    claim.hold(news.fence, validUntil)
+    claim.hold(news.fence, validUntil, this.env.now())
     const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
     if (isLeaseShort) this.pulse.hurry(claim)
     else this.pulse.plan(claim)

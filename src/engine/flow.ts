@@ -5,19 +5,42 @@ import type { Engine } from './engine.js'
 import { Turns } from './turns.js'
 
 /**
+ * What everything that starts inside a frame remembers for as long as it lives: a promise, a timer, a socket. Emptied when the
+ * frame closes; otherwise, where each run starts the next one, all runs that ever were would hang on the last.
+ */
+interface Flow {
+  frame: Frame | undefined
+}
+
+/**
  * The inside of one `run`: what its callback starts, and awaits or not, belongs to it, and may enter the same resource again
  * without asking the store. Parallel nested runs take turns, or two of them would be inside at once.
  */
 export class Frame {
   readonly turns = new Turns()
   readonly #inside = new Set<Promise<void>>()
+  readonly #flow: Flow = { frame: this }
   #isOpen = true
+  #parent: Frame | undefined
 
   constructor(
     readonly engine: Engine,
     readonly claim: Claim,
-    readonly parent: Frame | undefined,
-  ) {}
+    parent: Frame | undefined,
+  ) {
+    this.#parent = parent
+  }
+
+  /** The nearest frame around this one that is still open. */
+  get parent(): Frame | undefined {
+    while (this.#parent && !this.#parent.isOpen) this.#parent = this.#parent.#parent
+    return this.#parent
+  }
+
+  /** Runs work whose async flow belongs to this frame. */
+  run<T>(work: () => T): T {
+    return flow.run(this.#flow, work)
+  }
 
   get isOpen(): boolean {
     return this.#isOpen
@@ -36,25 +59,24 @@ export class Frame {
   /** Lets nobody in any more, and waits for those who are inside. */
   async close(): Promise<void> {
     this.#isOpen = false
+    this.#flow.frame = this.parent
     await Promise.all(this.#inside)
   }
 }
 
-const flow = new AsyncLocalStorage<Frame>()
+const flow = new AsyncLocalStorage<Flow>()
 
-export function runInFrame<T>(frame: Frame, work: () => T): T {
-  return flow.run(frame, work)
-}
-
+/** The innermost open frame of the current async flow. */
 export function currentFrame(): Frame | undefined {
-  return flow.getStore()
+  const frame = flow.getStore()?.frame
+  return frame?.isOpen === false ? frame.parent : frame
 }
 
 /** The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing. */
 export function findFrame(engine: Engine, resource: string): Frame | undefined {
-  for (let frame = flow.getStore(); frame; frame = frame.parent) {
+  for (let frame = currentFrame(); frame; frame = frame.parent) {
     const isSame = frame.engine === engine && frame.claim.resource === resource
-    if (isSame && frame.isOpen && frame.claim.isValid(engine.env.now())) return frame
+    if (isSame && frame.claim.isValid(engine.env.now())) return frame
   }
   return undefined
 }

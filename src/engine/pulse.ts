@@ -76,7 +76,7 @@ export class Pulse {
     const along: Claim[] = []
     let isAnyDue = false
     for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held' && now >= claim.validUntil) claim.expire()
+      if (claim.phase === 'held' && now >= claim.validUntil) claim.expire(now)
       if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
@@ -170,7 +170,7 @@ export class Pulse {
     if (claim.phase === 'held') claim.renew(validUntil)
     // The answer took longer than what it grants: ask again before anybody relies on it.
     else if (validUntil <= now) return this.hurry(claim)
-    else claim.hold(fence, validUntil)
+    else claim.hold(fence, validUntil, now)
     this.plan(claim)
   }
 

@@ -114,8 +114,9 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   async *inspect(query: { prefix?: string } = {}): AsyncGenerator<ResourceView, void, void> {
-    for await (const line of this.#engine.inspect({ prefix: query.prefix ?? '' }))
-      yield resourceView(line, this.#env)
+    const { prefix = '' } = query
+    if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
+    for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
   }
 
   /**
@@ -133,10 +134,11 @@ export class Holdfast implements AsyncDisposable {
    */
   async breakHold(name: string, options: { fence?: number } = {}): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
-    const fence = options.fence ?? null
-    if (fence !== null && !Number.isSafeInteger(fence))
+    const { fence } = options
+    // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
+    if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
-    const robbed = await this.#engine.evict(resource, fence)
+    const robbed = await this.#engine.evict(resource, fence ?? null)
     return robbed.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
   }
 

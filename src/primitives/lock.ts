@@ -1,7 +1,7 @@
 import { HoldfastError, invalid } from '../base/errors.js'
 import type { Claim, ClaimSpec } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
-import { currentFrame, Frame, findFrame, runInFrame } from '../engine/flow.js'
+import { currentFrame, Frame, findFrame } from '../engine/flow.js'
 import { Hold } from '../engine/hold.js'
 import { aborted, acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
 import type { Owners } from '../engine/owners.js'
@@ -130,7 +130,7 @@ export class Lock {
     const { engine } = this.#context
     const hold = new Hold(engine, entry.claim, entry.leaveFrame)
     const frame = new Frame(engine, entry.claim, currentFrame())
-    const outcome = await settled(() => runInFrame(frame, () => work(hold)))
+    const outcome = await settled(() => frame.run(() => work(hold)))
     const wasValid = hold.isReleased || engine.checkValidity(entry.claim)
     await frame.close()
     // A failed release hides neither the value nor the error of the work: the hold ends with its lease.

@@ -49,7 +49,8 @@ export interface LockKind {
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const leaseMs = toMs(options.lease ?? DEFAULT_LEASE, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  const { lease = DEFAULT_LEASE } = options
+  const leaseMs = toMs(lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
   return {
     ...kind,
     leaseMs,
@@ -64,6 +65,9 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
 }
 
 export function limits(options: AcquireOptions): Limits {
+  // `acquire('5s')` would otherwise wait for ever, without a word.
+  if (typeof options !== 'object' || options === null)
+    throw invalid("options must be an object, such as { wait: '5s' }")
   const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
 }

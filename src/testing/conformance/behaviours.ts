@@ -1,0 +1,142 @@
+/** What a store must show, in one line. */
+export interface Behaviour {
+  number: number
+  text: string
+  /** Why no case of this suite shows it; undefined: a case does. */
+  notHere?: string
+}
+
+const LATER_PRIMITIVES = 'needs primitives that do not exist yet'
+const NETWORKED = 'needs a store with a server, whose own suite shows it'
+
+/** The lines that concern acquiring, releasing, leases, fences, re-entry and fairness, and the operation of embedded stores. */
+export const BEHAVIOURS: readonly Behaviour[] = [
+  { number: 1, text: 'A free lock is granted; whether it is locked can be seen from every client.' },
+  { number: 2, text: 'A second contender waits for the release of the first, and then has the lock.' },
+  { number: 3, text: 'Locks of different names have nothing to do with each other.' },
+  {
+    number: 4,
+    text: 'Names are opaque: none is folded, cut or taken for another; too long ones are refused.',
+  },
+  { number: 5, text: 'A try on a held lock says "no" at once; that is no error, and an error is no "no".' },
+  { number: 6, text: 'A wait ends when its time is over and not before, even if the store says nothing.' },
+  {
+    number: 7,
+    text: 'A limit on attempts, and the delay between them, are kept to.',
+    notHere: 'the API has no attempts: a caller stands in line for a time, and is handed the lock',
+  },
+  { number: 8, text: 'A waiter that timed out leaves nothing behind, gets nothing later and delays nobody.' },
+  { number: 9, text: 'A signal that is aborted already rejects with its reason, and nothing is sent.' },
+  { number: 10, text: 'An abort while waiting rejects with its reason and gives the place in line up.' },
+  {
+    number: 11,
+    text: 'An abort that races with the grant ends as a hold or as a free lock, never as neither.',
+  },
+  { number: 12, text: 'An abort after the grant changes nothing.' },
+  { number: 13, text: 'Aborted waiters leave no entries, no listeners and no timers.' },
+  { number: 14, text: 'Wrong arguments are refused with INVALID_ARGUMENT before anything is sent.' },
+  { number: 15, text: 'However many contend from however many processes, one is inside at a time.' },
+  { number: 16, text: 'Two clients of one process contend like two processes.' },
+  { number: 17, text: 'A second acquisition of the same client is not granted to itself.' },
+  { number: 18, text: 'The lock of a holder that was killed is free after its lease, and not before.' },
+  { number: 19, text: 'A waiter that was killed holds nobody up for longer than its presence.' },
+  { number: 20, text: 'A release reaches the next one by one message, not by the next poll.' },
+  { number: 21, text: 'A release by the owner frees the lock; nothing of it stays behind.' },
+  { number: 22, text: 'A release by somebody else does nothing to the holder.' },
+  { number: 23, text: 'A release after the lease is told as such, and never ends the next hold.' },
+  { number: 24, text: 'A second release does nothing more, least of all to a later holder.' },
+  { number: 25, text: 'A release of what was never held does nothing.' },
+  { number: 26, text: 'An operator can break a hold; the robbed one is told.' },
+  { number: 27, text: 'run passes the value and every kind of error through, and always releases.' },
+  { number: 28, text: 'run settles after its release was acknowledged.' },
+  {
+    number: 29,
+    text: 'A release while the store is down ends in bounded time; the hold ends with its lease.',
+  },
+  { number: 30, text: 'A release during a renewal is no loss, and the renewal brings nothing back.' },
+  { number: 31, text: 'A release, or a claim, whose reply was lost can be repeated safely.' },
+  { number: 32, text: 'await using releases exactly once.' },
+  { number: 33, text: 'The lease is set in the same step as the grant.' },
+  {
+    number: 34,
+    text: 'Each acquisition has the lease and the cap it asked for; a lease for ever is not offered.',
+  },
+  { number: 35, text: 'A hold is renewed for as long as its holder lives.' },
+  { number: 36, text: 'Renewal ends with the release; no timer keeps a finished process alive.' },
+  { number: 37, text: 'What was never given out is never renewed.' },
+  { number: 38, text: 'One renewal at a time: slow ones do not pile up.' },
+  { number: 39, text: 'extend lengthens what remains and never shortens it; a failed one changes nothing.' },
+  { number: 40, text: 'After the lease, extend fails; no renewal ever re-creates a hold.' },
+  { number: 41, text: "Nobody's renewal prolongs somebody else's hold." },
+  { number: 42, text: 'A hold that lapsed between renewals is told as lost within one renewal.' },
+  { number: 43, text: 'A hold that somebody else has now is told as lost in the same way.' },
+  { number: 44, text: 'Loss is told at the local deadline, counted from the sending, without any answer.' },
+  { number: 45, text: 'The signal of a lost hold is aborted when it is first read.' },
+  { number: 46, text: 'A loss is told once, and is no crash where nobody listens.' },
+  { number: 47, text: 'A renewal that fails is repeated within the lease.' },
+  { number: 48, text: 'A hold outlives its connection and can be renewed through a new one.' },
+  { number: 49, text: 'An interruption shorter than the lease costs nothing.' },
+  {
+    number: 50,
+    text: 'Connections that are cut when idle are kept alive, or their loss is told.',
+    notHere: NETWORKED,
+  },
+  { number: 51, text: "The client's wall clock neither ends nor prolongs anything." },
+  {
+    number: 52,
+    text: "The wall clock of the store's machine has no effect beyond the documented one.",
+    notHere:
+      'needs the clock of the machine moved under the store: test/conformance/wall-clock.test.ts does that for the embedded ones',
+  },
+  { number: 53, text: 'A holder that stood still beyond its lease learns the loss at its first look.' },
+  { number: 54, text: 'A grant after a long wait is fresh, or confirmed before it is given out.' },
+  { number: 55, text: 'A hold can be passed to another process: with a new fence, and lost where it was.' },
+  { number: 56, text: 'The fence grows with every new hold, however the one before ended.' },
+  { number: 57, text: 'A fence is never given twice, whatever was forgotten in between.' },
+  { number: 58, text: 'Re-entry and renewal keep the fence.' },
+  { number: 59, text: 'Acquisitions that fail never lower the fence.' },
+  { number: 60, text: 'A fence is a safe integer.' },
+  { number: 61, text: 'The fence is known before the work begins, and is what the store recorded.' },
+  {
+    number: 62,
+    text: 'What the fence is counted from cannot be evicted while it matters.',
+    notHere: 'embedded stores evict nothing; a store that does shows this in its own suite',
+  },
+  {
+    number: 63,
+    text: 'A guard accepts the last fence or a greater one, and refuses a smaller one.',
+    notHere: LATER_PRIMITIVES,
+  },
+  {
+    number: 64,
+    text: 'Fences of a quorum of stores are unique and in order.',
+    notHere: 'needs a quorum of stores',
+  },
+  { number: 65, text: 'A store that lost its counter does not fall behind what its clients have seen.' },
+  {
+    number: 66,
+    text: 'Hand-offs inside a process keep fences in order and fence stale tasks off.',
+    notHere: 'holds are not passed on inside a process yet; blocks of fences are tested',
+  },
+  { number: 67, text: 'A re-entrant hold is freed by its last release only.' },
+  { number: 68, text: 'Re-entry has no limit to run into: deep nesting neither hangs nor fails.' },
+  { number: 69, text: 'What belongs to a flow or an owner does not leak to other tasks.' },
+  { number: 70, text: 'Re-entry after a loss is a new acquisition with a new fence.' },
+  { number: 71, text: 'Owners of different processes never coincide.' },
+  { number: 72, text: 'Grants come in the order of arrival, across processes too.' },
+  { number: 73, text: 'A release wakes only those whom it concerns; waiting costs no calls.' },
+  { number: 74, text: 'When the head of the line dies or gives up, the next one is granted promptly.' },
+  { number: 75, text: 'Many waiters are all served, and the line is empty afterwards.' },
+  { number: 76, text: 'Waits that time out do not make later ones longer.' },
+  { number: 77, text: 'A try never overtakes those who wait.' },
+  { number: 78, text: 'A lost notification strands nobody.' },
+  { number: 79, text: 'A repeated or stray notification grants nothing twice.' },
+  {
+    number: 115,
+    text: 'A store out of reach gives an error in time, not a hang, and is used again when it is back.',
+  },
+  { number: 116, text: 'close turns waiters away, gives holds back, and lets the process end.' },
+  { number: 117, text: 'No unhandled rejection, no open handle, nothing that piles up.' },
+  { number: 118, text: 'What a client remembers of names is bounded, and never a held lock.' },
+  { number: 119, text: 'inspect tells the truth about holders and waiters of every process.' },
+]

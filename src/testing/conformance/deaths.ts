@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { systemEnv } from '../../base/env.js'
+import type { WorkerClient } from '../worker-client.js'
+import { assertIncreasing, eventually, inTime, now, pass, Watched } from './checks.js'
+import { LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+/** Until when the store keeps the present hold, if nobody renews it: by `now()`. */
+async function heldUntil(scene: Scene, name: string): Promise<number> {
+  const holder = (await scene.line(name))?.holders[0]
+  assert.ok(holder, `nobody holds ${name}`)
+  return now() + holder.expires.getTime() - systemEnv.wallMs()
+}
+
+export const deathCases: readonly CaseSpec[] = [
+  {
+    title: 'kill -9 of the holder: the next one gets the lock after the lease, not before',
+    behaviours: [18, 33],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      const next = scene.client()
+      const claimedAfter = now()
+      await worker.call('acquire', 'door', { lease: RENEWED_MS })
+      const waiting = new Watched(next.mutex('door').acquire({ lease: LONG_MS }))
+      await scene.waiting('door', 1)
+      await worker.kill()
+      const until = await heldUntil(scene, 'door')
+      assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+      await inTime('the lease of the killed holder', waiting.promise)
+      // Rounded to milliseconds on the way through a Date.
+      assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
+      assert.ok(waiting.settledAt >= claimedAfter + RENEWED_MS)
+    },
+  },
+  {
+    title: 'kill -9 of a waiter: those behind are not held up beyond its presence',
+    behaviours: [19, 74],
+    processes: true,
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const worker = await scene.worker({ presence: RENEWED_MS })
+      await worker.call('queue', 'door', 3, { lease: LONG_MS }, 0)
+      await scene.waiting('door', 3)
+      const behind = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS }))
+      await scene.waiting('door', 4)
+      await worker.kill()
+      await holder.release()
+      await inTime('the one behind', behind.promise, 15_000)
+    },
+  },
+  {
+    title: 'kill -9 of the holder together with the next 500 waiters: the rest go on',
+    behaviours: [18, 19, 74, 75],
+    processes: true,
+    alone: true,
+    async run(scene) {
+      const presence = 2000
+      const worker = await scene.worker({ presence })
+      await worker.call('acquire', 'door', { lease: presence })
+      await worker.call('queue', 'door', 500, { lease: presence }, 0)
+      await scene.waiting('door', 500)
+      const fences: number[] = []
+      const rest = [0, 1, 2].map(() =>
+        scene
+          .client()
+          .mutex('door')
+          .run((hold) => void fences.push(hold.fence), { lease: presence }),
+      )
+      await scene.waiting('door', 503)
+      await worker.kill()
+      // The bound is lease + presence + one pulse; the rest is patience with a loaded machine.
+      await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 15_000)
+      assertIncreasing(fences)
+      assert.equal(await scene.line('door'), undefined)
+    },
+  },
+  {
+    title: 'kill -9 at any moment of a claim or release wedges nothing',
+    behaviours: [15, 18, 19, 117],
+    processes: true,
+    alone: true,
+    async run(scene) {
+      const survivors = await scene.workers(2, { presence: SHORT_MS })
+      for (const survivor of survivors) await survivor.call('hammer', 'door', { lease: SHORT_MS })
+      for (let round = 0; round < 6; round++) {
+        const victim = await scene.worker({ presence: SHORT_MS })
+        await victim.call('hammer', 'door', { lease: SHORT_MS })
+        await pass(10 + systemEnv.random() * 60)
+        await victim.kill()
+        for (const survivor of survivors) await goesOn(survivor)
+      }
+      const hold = await inTime('a newcomer', scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      assert.equal(hold.isValid, true)
+    },
+  },
+  {
+    title: 'several processes killed at once while they contend: a newcomer gets the lock',
+    behaviours: [18, 19],
+    processes: true,
+    async run(scene) {
+      const victims = await scene.workers(3, { presence: SHORT_MS })
+      for (const victim of victims) await victim.call('hammer', 'door', { lease: SHORT_MS })
+      await eventually('all are at it', async () =>
+        (await Promise.all(victims.map((victim) => victim.call('hammered')))).every((count) => count > 5),
+      )
+      await Promise.all(victims.map((victim) => victim.kill()))
+      await inTime('a newcomer', scene.client().mutex('door').acquire({ lease: RENEWED_MS }))
+    },
+  },
+]
+
+async function goesOn(worker: WorkerClient): Promise<void> {
+  const before = await worker.call('hammered')
+  await eventually(`process ${worker.pid} goes on`, async () => (await worker.call('hammered')) > before)
+}

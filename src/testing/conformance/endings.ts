@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { inTime, pass } from './checks.js'
+import { LONG_MS, RENEWED_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+export const endingCases: readonly CaseSpec[] = [
+  {
+    title: 'a process that holds a lock and has nothing else to do ends by itself',
+    behaviours: [36, 116],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      await worker.call('acquire', 'door', { lease: RENEWED_MS })
+      await worker.letGo()
+      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      // Nobody released it: its lease decides.
+      await inTime('the lease', scene.client().mutex('door').acquire())
+    },
+  },
+  {
+    title: 'a process that waits for a lock stays alive until it has had it, then ends by itself',
+    behaviours: [116],
+    processes: true,
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const [forEver, timed] = await scene.workers(2)
+      assert.ok(forEver && timed)
+      await forEver.call('queue', 'door', 1, { lease: RENEWED_MS }, 0)
+      await timed.call('queue', 'door', 1, { lease: RENEWED_MS, wait: '1h' }, 0)
+      await scene.waiting('door', 2)
+      await Promise.all([forEver.letGo(), timed.letGo()])
+      await pass(RENEWED_MS)
+      assert.equal(forEver.isRunning, true)
+      assert.equal(timed.isRunning, true)
+      assert.equal((await scene.line('door'))?.waiters.length, 2)
+      await holder.release()
+      for (const worker of [forEver, timed])
+        assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      await scene.empty('door')
+    },
+  },
+  {
+    title: 'after close a process ends by itself, and what it held is free at once',
+    behaviours: [116, 117],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      await worker.call('acquire', 'door', { lease: LONG_MS })
+      await worker.call('queue', 'door', 3, { lease: LONG_MS }, 0)
+      await scene.waiting('door', 3)
+      await worker.call('close')
+      assert.equal(await scene.line('door'), undefined)
+      await worker.letGo()
+      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+    },
+  },
+  {
+    title: 'a process that has only opened a client ends by itself',
+    behaviours: [116],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      await worker.letGo()
+      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+    },
+  },
+]

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import type { Push } from '../../contract/store.js'
+import type { Hold } from '../../engine/hold.js'
+import { assertIncreasing, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
+import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+export const fairnessCases: readonly CaseSpec[] = [
+  {
+    title: 'grants come in the order of arrival, over several clients',
+    behaviours: [72],
+    async run(scene) {
+      const clients = [scene.client(), scene.client(), scene.client()]
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const served: number[] = []
+      const fences: number[] = []
+      const all: Promise<unknown>[] = []
+      for (let number = 0; number < 12; number++) {
+        const work = (hold: Hold): void => {
+          served.push(number)
+          fences.push(hold.fence)
+        }
+        const run = clients[(number * 2) % 3]?.mutex('door').run(work, { lease: LONG_MS })
+        all.push(run ?? assert.fail())
+        await scene.waiting('door', number + 1)
+      }
+      await holder.release()
+      await inTime('all of them', Promise.all(all))
+      assert.deepEqual(served, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+      assertIncreasing(fences)
+    },
+  },
+  {
+    title: 'a release tells the next one, and only the next one, without being asked',
+    behaviours: [20, 73],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const news: Push[] = []
+      const { locks, store } = scene.intercepted()
+      store.onPush = (push, deliver) => {
+        news.push(push)
+        deliver()
+      }
+      const waiters = Array.from({ length: 30 }, () =>
+        locks.mutex('door').acquire({ lease: LONG_MS, wait: '1h' }),
+      )
+      for (const waiter of waiters) waiter.catch(() => {})
+      await scene.waiting('door', 30)
+      const calls = store.calls.length
+      await holder.release()
+      await inTime('the next one', waiters[0] ?? assert.fail(), 5000)
+      await pass(50)
+      assert.deepEqual(
+        news.map((push) => push.type),
+        ['granted'],
+      )
+      // The new holder may renew at once. A store that cannot be sure to push is asked by the one who is next; nobody else asks.
+      if (store.capabilities.askNextEveryMs === null) assert.ok(store.calls.length <= calls + 1)
+    },
+  },
+  {
+    title: 'a waiter that fell silent holds nobody up for longer than its presence',
+    behaviours: [19, 74],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const silent = scene.raw()
+      for (let number = 1; number <= 20; number++)
+        await silent.claim(claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
+      const next = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS, label: 'next' }))
+      await scene.inLine('door', 'next')
+      const releasedAt = now()
+      await holder.release()
+      await inTime('the one behind the silent ones', next.promise)
+      assert.ok(next.settledAt - releasedAt < 10_000)
+    },
+  },
+  {
+    title: 'a silent holder with silent waiters behind it holds nobody up for longer than lease and presence',
+    behaviours: [18, 19, 74],
+    async run(scene) {
+      const silent = scene.raw()
+      await silent.claim(claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
+      for (let number = 1; number <= 50; number++)
+        await silent.claim(claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
+      const rest = [0, 1, 2].map(() =>
+        scene
+          .client()
+          .mutex('door')
+          .run(() => {}, { lease: RENEWED_MS }),
+      )
+      await inTime('those behind', Promise.all(rest))
+    },
+  },
+  {
+    title: '500 waiters all get the lock, in order, and the line is empty afterwards',
+    behaviours: [75, 72],
+    alone: true,
+    async run(scene) {
+      const locks = scene.client()
+      const holder = await locks.mutex('door').acquire({ lease: LONG_MS })
+      const served: number[] = []
+      const all = Array.from({ length: 500 }, (_, number) =>
+        locks.mutex('door').run(() => void served.push(number), { lease: '1m' }),
+      )
+      await scene.waiting('door', 500)
+      await holder.release()
+      await inTime('all of them', Promise.all(all))
+      assert.deepEqual(served, [...served.keys()])
+      assert.equal(served.length, 500)
+      assert.equal(await scene.line('door'), undefined)
+    },
+  },
+  {
+    title: 'tryAcquire never overtakes those who wait',
+    behaviours: [77],
+    async run(scene) {
+      const locks = scene.client()
+      for (let round = 0; round < 10; round++) {
+        const holder = await locks.mutex('door').acquire({ lease: LONG_MS })
+        const waiter = scene.client().mutex('door').acquire({ lease: LONG_MS })
+        await scene.waiting('door', 1)
+        const released = holder.release()
+        const barging = await Promise.all([1, 2, 3].map(() => scene.client().mutex('door').tryAcquire()))
+        assert.deepEqual(barging, [null, null, null])
+        await released
+        await (await inTime('the waiter', waiter)).release()
+      }
+    },
+  },
+  {
+    title: 'tryAcquire does not take what is free while a larger claim waits for more',
+    behaviours: [77],
+    async run(scene) {
+      const raw = scene.raw()
+      const claim = (id: string, permits: number, queue: boolean) =>
+        raw.claim(claimOf('seats', id, { permits, capacity: 3, queue }))
+      assert.equal((await claim('raw:1', 2, true)).status, 'granted')
+      assert.equal((await claim('raw:2', 3, true)).status, 'waiting')
+      assert.deepEqual(await claim('raw:3', 1, false), { status: 'refused', reason: 'busy' })
+      assert.equal((await claim('raw:4', 1, true)).status, 'waiting')
+      await raw.release('seats', 'raw:2')
+      const [promoted] = await raw.pulse([
+        { resource: 'seats', id: 'raw:4', leaseMs: LONG_MS, presenceMs: LONG_MS },
+      ])
+      assert.equal(promoted?.status, 'held')
+    },
+  },
+  {
+    title: 'a lost push strands nobody: the pulse finds the grant',
+    behaviours: [78],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      store.onPush = () => {}
+      const waiter = locks.mutex('door').acquire({ lease: RENEWED_MS })
+      await scene.waiting('door', 1)
+      await holder.release()
+      const hold = await inTime('the grant', waiter, 10_000)
+      assert.equal(hold.isValid, true)
+      assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
+    },
+  },
+  {
+    title: 'after a gap in the pushes everything is asked for at once',
+    behaviours: [78, 79],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      store.onPush = () => {}
+      const waiter = locks.mutex('door').acquire({ lease: LONG_MS })
+      await scene.waiting('door', 1)
+      store.tell({ type: 'gap' })
+      await pass(20)
+      await holder.release()
+      store.tell({ type: 'gap' })
+      // The next pulse would come only after a third of the lease.
+      assert.equal((await inTime('the grant', waiter, 10_000)).isValid, true)
+      store.tell({ type: 'gap' })
+      await eventually('the hold stays', async () => (await waiter).isValid)
+    },
+  },
+  {
+    title: 'a push that overtakes the reply to its claim is taken',
+    behaviours: [78, 79],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      let reply = (): void => {}
+      store.around = async (call, go) => {
+        const answer = await go()
+        if (call.method === 'claim') await new Promise<void>((resolve) => (reply = resolve))
+        return answer
+      }
+      const waiter = locks.mutex('door').acquire({ lease: LONG_MS })
+      await scene.waiting('door', 1)
+      await holder.release()
+      const hold = await inTime('the hold, without the reply', waiter, 10_000)
+      reply()
+      await pass(20)
+      assert.equal(hold.isValid, true)
+      assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
+      assert.equal(await hold.release(), true)
+    },
+  },
+  {
+    title: 'short waits that time out do not delay those who stay',
+    behaviours: [76],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const stays = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      await scene.waiting('door', 1)
+      const impatient = scene.client()
+      const startedAt = now()
+      for (let time = 0; time < 20; time++)
+        await rejectsWith('ACQUIRE_TIMEOUT', impatient.mutex('door').acquire({ wait: 10 }))
+      assert.ok(now() - startedAt < 10_000)
+      await scene.waiting('door', 1)
+      await holder.release()
+      await inTime('the one who stays', stays.promise, 5000)
+    },
+  },
+]

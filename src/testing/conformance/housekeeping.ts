@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { deferred } from '../../base/deferred.js'
+import type { Mutex } from '../../primitives/mutex.js'
+import { CountingEnv, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
+import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+export const housekeepingCases: readonly CaseSpec[] = [
+  {
+    title: 'close turns waiters away with CLOSED, gives holds back and tells their holders',
+    behaviours: [116],
+    async run(scene) {
+      const locks = scene.client()
+      const hold = await locks.mutex('door').acquire({ lease: LONG_MS })
+      const { signal } = hold
+      const waiters = [
+        settled(locks.mutex('door').acquire()),
+        settled(locks.mutex('door').acquire({ wait: '1h', owner: 'alice' })),
+        settled(locks.mutex('door').acquire({ wait: '1h', owner: 'alice' })),
+      ]
+      await scene.waiting('door', 2)
+      const closing = locks.close()
+      for (const waiter of await Promise.all(waiters))
+        assert.equal('error' in waiter && (waiter.error as { code?: string }).code, 'CLOSED')
+      await inTime('close', closing)
+      assert.equal(await scene.line('door'), undefined)
+      assert.equal(hold.isValid, false)
+      assert.equal(signal.aborted, true)
+      assert.equal(await hold.release(), false)
+    },
+  },
+  {
+    title: 'a closed client refuses everything with CLOSED, and closing again does nothing',
+    behaviours: [116],
+    async run(scene) {
+      const locks = scene.client()
+      const door = locks.mutex('door')
+      await locks.close()
+      await locks.close()
+      await locks[Symbol.asyncDispose]()
+      await rejectsWith('CLOSED', door.acquire())
+      await rejectsWith('CLOSED', door.tryAcquire())
+      await rejectsWith(
+        'CLOSED',
+        door.run(async () => {}),
+      )
+      await rejectsWith('CLOSED', door.isLocked())
+      await rejectsWith('CLOSED', locks.breakHold('door'))
+      await rejectsWith('CLOSED', locks.inspect().next())
+    },
+  },
+  {
+    title: 'close of one client leaves the others alone',
+    behaviours: [116],
+    async run(scene) {
+      const [closing, staying] = [scene.client(), scene.client()]
+      const hold = await staying.mutex('door').acquire({ lease: RENEWED_MS })
+      await closing.mutex('window').acquire({ lease: LONG_MS })
+      const waiter = staying.mutex('window').acquire({ lease: LONG_MS })
+      await scene.waiting('window', 1)
+      await closing.close()
+      await inTime('the waiter', waiter)
+      assert.equal(hold.isValid, true)
+      await hold.extend('1s')
+    },
+  },
+  {
+    title: 'close is bounded also when the store does not answer',
+    behaviours: [116],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      await locks.mutex('door').acquire({ lease: RENEWED_MS })
+      const waiter = settled(locks.mutex('door').acquire())
+      await scene.waiting('door', 1)
+      store.hang()
+      await inTime('close', settled(locks.close()), 10_000)
+      assert.ok('error' in (await waiter))
+    },
+  },
+  {
+    title: 'after close no timer is left and nothing more is sent',
+    behaviours: [36, 116, 117],
+    async run(scene) {
+      const env = new CountingEnv()
+      const { locks, store } = scene.intercepted({ env })
+      await locks.mutex('door').acquire({ lease: 300 })
+      const waiter = settled(locks.mutex('door').acquire({ lease: 300 }))
+      await scene.waiting('door', 1)
+      await locks.close()
+      await waiter
+      assert.equal(env.activeTimers, 0)
+      const calls = store.calls.length
+      await pass(250)
+      assert.equal(store.calls.length, calls)
+    },
+  },
+  {
+    title: 'inspect tells truthfully who holds and who waits, in order',
+    behaviours: [119],
+    async run(scene) {
+      const [one, two] = [scene.client(), scene.client()]
+      const hold = await one.mutex('door').acquire({ owner: 'alice', label: 'sweeping', lease: LONG_MS })
+      const waiters: Promise<unknown>[] = []
+      for (const label of ['first', 'second', 'third']) {
+        waiters.push(settled(two.mutex('door').acquire({ label, wait: '1h' })))
+        await scene.waiting('door', waiters.length)
+      }
+      const line = await scene.line('door')
+      assert.ok(line)
+      const [holder] = line.holders
+      assert.ok(holder && line.holders.length === 1)
+      assert.equal(holder.owner, 'alice')
+      assert.equal(holder.label, 'sweeping')
+      assert.equal(holder.pid, process.pid)
+      assert.notEqual(holder.host, '')
+      assert.equal(holder.fence, hold.fence)
+      assert.ok(holder.since <= new Date(Date.now() + 1000) && holder.expires > new Date())
+      assert.deepEqual(
+        line.waiters.map((waiter) => waiter.label),
+        ['first', 'second', 'third'],
+      )
+      assert.equal(new Set(line.waiters.map((waiter) => waiter.owner)).size, 3)
+    },
+  },
+  {
+    title: 'inspect shows neither what was released nor what has lapsed',
+    behaviours: [119, 21],
+    async run(scene) {
+      const locks = scene.client()
+      await (await locks.mutex('released').acquire()).release()
+      await scene.raw().claim(claimOf('lapsed', 'silent:1', { leaseMs: 60 }))
+      await pass(80)
+      await locks.mutex('held').acquire({ lease: LONG_MS })
+      const names: string[] = []
+      for await (const resource of locks.inspect()) names.push(resource.name)
+      assert.deepEqual(names, ['held'])
+    },
+  },
+  {
+    title: 'many names pass by without a held lock being forgotten',
+    behaviours: [118],
+    alone: true,
+    async run(scene) {
+      const locks = scene.client()
+      const hold = await locks.mutex('held').acquire({ lease: LONG_MS })
+      const rival = new Watched(scene.client().mutex('held').acquire({ lease: LONG_MS }))
+      const visit = async (number: number): Promise<void> => {
+        const visited = await locks.mutex(`name ${number}`).acquire()
+        await visited.release()
+      }
+      // More names than the client remembers fences of.
+      for (let number = 0; number < 10_500; number += 500)
+        await Promise.all(Array.from({ length: 500 }, (_, index) => visit(number + index)))
+      assert.equal(hold.isValid, true)
+      assert.equal(rival.isSettled, false)
+      await hold.extend('1m')
+      assert.equal(await hold.release(), true)
+      assert.ok((await inTime('the rival', rival.promise)).fence > hold.fence)
+    },
+  },
+  {
+    title: 'nothing of a finished run is kept when each run starts the next one',
+    behaviours: [117, 118],
+    alone: true,
+    async run(scene) {
+      const door = scene.client().mutex('door')
+      const traces: WeakRef<object>[] = []
+      await inTime('the chain', chain(door, 60, traces))
+      await eventually('the traces of finished runs are collected', () => {
+        collectGarbage()
+        return traces.filter((trace) => trace.deref() !== undefined).length <= 5
+      })
+    },
+  },
+]
+
+/** Runs that each start the next one from their inside, the way a queue of jobs does. Resolves inside the last one's flow. */
+function chain(door: Mutex, length: number, traces: WeakRef<object>[]): Promise<void> {
+  const end = deferred<void>()
+  const next = (left: number): void => {
+    const { signal } = new AbortController()
+    traces.push(new WeakRef(signal))
+    const work = (): void => void setImmediate(() => (left > 0 ? next(left - 1) : stay(end.resolve)))
+    door.run(work, { signal }).catch(end.reject)
+  }
+  next(length)
+  return end.promise
+}
+
+/** Keeps the present flow alive for a while, with whatever hangs on it. */
+function stay(then: () => void): void {
+  const timer = setInterval(() => {}, 1000)
+  timer.unref()
+  then()
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict'
+import { deferred } from '../../base/deferred.js'
+import { HoldfastError } from '../../base/errors.js'
+import { eventually, inTime, now, pass, rejectsWith, settled, Watched } from './checks.js'
+import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+export const lossCases: readonly CaseSpec[] = [
+  {
+    title: 'validity counts from the sending of the request, not from its reply',
+    behaviours: [44],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      store.around = async (call, go) => {
+        const reply = await go()
+        if (call.method === 'claim') await pass(500)
+        return reply
+      }
+      const sentAt = now()
+      const hold = await locks.mutex('door').acquire({ lease: 2000 })
+      assert.ok(now() + hold.remainingMs <= sentAt + 2000, `${hold.remainingMs} ms remain`)
+    },
+  },
+  {
+    title: 'renewals, too, count from their sending',
+    behaviours: [44],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      let sentAt = 0
+      store.around = async (call, go) => {
+        if (call.method !== 'pulse') return go()
+        sentAt = now()
+        const reply = await go()
+        await pass(300)
+        return reply
+      }
+      const hold = await locks.mutex('door').acquire({ lease: 1500 })
+      await eventually('two renewals by themselves', () => {
+        if (sentAt > 0) assert.ok(now() + hold.remainingMs <= sentAt + 1500, `${hold.remainingMs} ms remain`)
+        return store.count('pulse') > 2
+      })
+      await hold.extend(3000)
+      // The store is asked for a little more, so that 3000 can be relied on.
+      assert.ok(now() + hold.remainingMs <= sentAt + 3000 / 0.99 + 2, `${hold.remainingMs} ms remain`)
+    },
+  },
+  {
+    title:
+      'with no answer from the store the hold is lost at its local deadline, before the store gives it away',
+    behaviours: [42, 44],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      const sentAt = now()
+      const hold = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const lost = new Watched(
+        new Promise<void>((resolve) => hold.signal.addEventListener('abort', () => resolve())),
+      )
+      store.hang('pulse')
+      const next = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      await eventually('the end of the validity', () => !hold.isValid)
+      assert.ok(hold.remainingMs === 0)
+      await inTime('the signal', lost.promise)
+      await inTime('the next holder', next.promise)
+      assert.ok(lost.settledAt <= next.settledAt, 'the next one was granted before the loss was told')
+      assert.ok(next.settledAt >= sentAt + SHORT_MS)
+      const reason: unknown = hold.signal.reason
+      assert.ok(reason instanceof HoldfastError && reason.code === 'HOLD_LOST')
+    },
+  },
+  {
+    title: 'a loss between renewals is told within one renewal, also when its push is lost',
+    behaviours: [42, 43, 26],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      store.onPush = () => {}
+      const hold = await locks.mutex('door').acquire({ lease: 3000 })
+      const { signal } = hold
+      await scene.client().breakHold('door')
+      const next = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const brokenAt = now()
+      await eventually('the loss', () => signal.aborted)
+      assert.ok(now() - brokenAt < 2900, 'only the end of the lease told it')
+      assert.equal(await hold.release(), false)
+      assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)
+    },
+  },
+  {
+    title: 'the signal of a hold that was lost before is aborted when it is first read',
+    behaviours: [45],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      const [hold, sleeper] = [
+        await locks.mutex('door').acquire({ lease: SHORT_MS }),
+        await locks.mutex('window').acquire({ lease: SHORT_MS }),
+      ]
+      store.cut()
+      await eventually('the loss', () => !hold.isValid)
+      assert.equal(hold.signal.aborted, true)
+      await pass(SHORT_MS)
+      // Nobody asked this one anything since; reading the signal is asking.
+      assert.equal(sleeper.signal.aborted, true)
+    },
+  },
+  {
+    title: 'after the process stood still beyond the lease, the first look says so',
+    behaviours: [44, 53],
+    alone: true,
+    async run(scene) {
+      const hold = await scene.client().mutex('door').acquire({ lease: 60 })
+      const { signal } = hold
+      const until = now() + 80
+      // Stands still on purpose: no timer and no reply can come in between.
+      while (now() < until);
+      assert.equal(hold.isValid, false)
+      assert.equal(hold.remainingMs, 0)
+      assert.equal(signal.aborted, true)
+      await rejectsWith('HOLD_LOST', hold.extend('1s'))
+      assert.equal(await hold.release(), false)
+    },
+  },
+  {
+    title: 'a loss is told once, and to nobody if nobody listens',
+    behaviours: [46],
+    async run(scene) {
+      const locks = scene.client()
+      const lease = RENEWED_MS
+      const heard = await locks.mutex('door').acquire({ lease })
+      const unheard = await locks.mutex('window').acquire({ lease })
+      let told = 0
+      heard.signal.addEventListener('abort', () => told++)
+      for (const name of ['door', 'window']) {
+        await scene.client().breakHold(name)
+        await scene.client().breakHold(name)
+      }
+      await eventually('the losses', () => !heard.isValid && !unheard.isValid)
+      await settled(heard.extend('1s'))
+      await heard.release()
+      await pass(20)
+      assert.equal(told, 1)
+    },
+  },
+  {
+    title: 'a renewal that fails for a while is repeated within the lease, and the hold is kept',
+    behaviours: [47, 49],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      const hold = await locks.mutex('door').acquire({ lease: 2400 })
+      const { signal, fence } = hold
+      store.cut('pulse')
+      await eventually('three failed renewals', () => store.count('pulse') >= 3)
+      store.heal()
+      const healedAt = store.count('pulse')
+      await eventually(
+        'a renewal after that',
+        () => store.count('pulse') > healedAt && hold.remainingMs > 2000,
+      )
+      assert.equal(signal.aborted, false)
+      assert.equal(hold.fence, fence)
+      assert.equal(await hold.release(), true)
+    },
+  },
+  {
+    title: 'a renewal whose reply is lost is repeated before the lease is over',
+    behaviours: [47, 49],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      const hold = await locks.mutex('door').acquire({ lease: 2400 })
+      store.hang('pulse')
+      await eventually('a second renewal', () => store.count('pulse') >= 2)
+      store.heal()
+      await eventually('an answered renewal', () => hold.remainingMs > 2000)
+      assert.equal(hold.signal.aborted, false)
+    },
+  },
+  {
+    title: 'a hold outlives the connection that took it, and can be renewed through another one',
+    behaviours: [48, 49],
+    async run(scene) {
+      const first = scene.raw('client')
+      const reply = await first.claim(claimOf('door', 'client:1'))
+      assert.equal(reply.status, 'granted')
+      await first.close()
+      assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+      const again = scene.raw('client')
+      const beat = { resource: 'door', id: 'client:1', leaseMs: LONG_MS, presenceMs: LONG_MS }
+      const [kept] = await again.pulse([beat])
+      assert.ok(kept?.status === 'held' && reply.status === 'granted' && kept.fence === reply.fence)
+    },
+  },
+  {
+    title: 'waiting for longer than the lease does no harm: the hold is fresh when it comes',
+    behaviours: [54],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const waiter = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS }))
+      await pass(2.5 * RENEWED_MS)
+      assert.equal(waiter.isSettled, false)
+      assert.equal((await scene.line('door'))?.waiters.length, 1)
+      await holder.release()
+      const hold = await inTime('the waiter', waiter.promise)
+      assert.equal(hold.isValid, true)
+      await eventually('a full lease', () => hold.remainingMs > RENEWED_MS / 2)
+    },
+  },
+  {
+    title: 'a hand-off that is read too late is confirmed before it is given out',
+    behaviours: [54, 78],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      const late = new Watched(locks.mutex('door').acquire({ lease: SHORT_MS }))
+      await scene.waiting('door', 1)
+      // As if the waiter's process stood still from here on: nothing of it gets through, nothing reaches it.
+      store.hang()
+      const news = deferred<void>()
+      store.onPush = (_news, deliver) => void news.promise.then(deliver)
+      const next = scene.client({ presence: RENEWED_MS }).mutex('door').acquire({ lease: LONG_MS })
+      await holder.release()
+      const hold = await inTime('the one behind the silent waiter', next)
+      // It wakes up: the push of its promotion, long void, is the first thing it reads.
+      news.resolve()
+      store.heal()
+      await pass(100)
+      assert.equal(late.isSettled, false, 'two believe to hold')
+      assert.equal(hold.isValid, true)
+      await hold.release()
+      assert.ok((await inTime('its turn in the end', late.promise)).fence > hold.fence)
+    },
+  },
+]

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { HoldfastError } from '../../base/errors.js'
+import { eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
+import { IMPATIENT_MS, LONG_MS, SHORT_MS } from './scene.js'
+import type { CaseSpec } from './suite.js'
+
+export const outageCases: readonly CaseSpec[] = [
+  {
+    title: 'a store that fails at the acquisition gives a clear error within the time-out, and recovers',
+    behaviours: [115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      store.cut()
+      const startedAt = now()
+      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())
+      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').tryAcquire())
+      assert.ok(now() - startedAt < 10_000)
+      store.heal()
+      assert.ok(await locks.mutex('door').tryAcquire())
+    },
+  },
+  {
+    title:
+      'a store that does not answer at the acquisition gives a clear error within the time-out, and recovers',
+    behaviours: [115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      store.hang()
+      const error = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())
+      assert.equal(error.store, store.name)
+      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').tryAcquire())
+      store.heal()
+      await locks.mutex('door').acquire()
+    },
+  },
+  {
+    title: 'no call hangs while the store does not answer',
+    behaviours: [115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const hold = await locks.mutex('door').acquire({ lease: LONG_MS })
+      store.hang()
+      const calls = [
+        locks.mutex('door').isLocked(),
+        locks.inspect().next(),
+        locks.breakHold('door'),
+        locks.breakHold('door', { fence: hold.fence }),
+        hold.extend('1s'),
+        hold.export(),
+      ]
+      await Promise.all(calls.map((call) => rejectsWith('STORE_UNAVAILABLE', call)))
+      await rejectsWith('STORE_UNAVAILABLE', hold.release())
+    },
+  },
+  {
+    title: 'an error that is none of ours is told as STORE_UNAVAILABLE, never as "taken"',
+    behaviours: [115, 5],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const door = locks.mutex('door')
+      const cause = new TypeError('the driver is confused')
+      store.around = () => Promise.reject(cause)
+      const calls = [
+        () => door.tryAcquire(),
+        () => door.acquire(),
+        () => door.isLocked(),
+        () => locks.breakHold('door'),
+      ]
+      for (const call of calls) {
+        const error = await rejectsWith('STORE_UNAVAILABLE', call())
+        assert.equal(error.cause, cause)
+        assert.match(error.message, /the driver is confused/)
+      }
+    },
+  },
+  {
+    title: 'the wait ends in time also when the store does not answer',
+    behaviours: [6],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: 3000 })
+      store.hang()
+      const startedAt = now()
+      await rejectsWith('ACQUIRE_TIMEOUT', locks.mutex('door').acquire({ wait: 120 }))
+      assert.ok(now() - startedAt >= 120)
+    },
+  },
+  {
+    title: 'a claim whose reply is lost is repeated, and counts once',
+    behaviours: [115, 11],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      store.around = async (call, go) => {
+        const reply = await go()
+        const isFirst = call.method === 'claim' && store.count('claim') === 1
+        return isFirst ? new Promise<never>(() => {}) : reply
+      }
+      const hold = await inTime('the repeated claim', locks.mutex('door').acquire({ lease: LONG_MS }))
+      assert.equal((await scene.line('door'))?.holders.length, 1)
+      assert.equal((await scene.line('door'))?.waiters.length, 0)
+      await hold.release()
+      assert.equal(await scene.line('door'), undefined)
+    },
+  },
+  {
+    title: 'a waiter survives an outage that is shorter than the time-out, also if it lost its place',
+    behaviours: [49, 54, 115],
+    async run(scene) {
+      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      const waiter = new Watched(locks.mutex('door').acquire({ lease: SHORT_MS }))
+      await scene.waiting('door', 1)
+      store.cut()
+      await scene.waiting('door', 0)
+      assert.equal(waiter.isSettled, false)
+      store.heal()
+      await scene.waiting('door', 1)
+      await holder.release()
+      assert.equal((await inTime('the waiter', waiter.promise)).isValid, true)
+    },
+  },
+  {
+    title: 'a waiter is told when the store stays silent for longer than the time-out',
+    behaviours: [115],
+    async run(scene) {
+      await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const waiter = locks.mutex('door').acquire({ lease: SHORT_MS })
+      waiter.catch(() => {})
+      await scene.waiting('door', 1)
+      store.cut()
+      await rejectsWith('STORE_UNAVAILABLE', waiter)
+    },
+  },
+  {
+    title: 'a final error of the store is passed on at once, as it is',
+    behaviours: [115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted()
+      const final = new HoldfastError('UNSUPPORTED', 'Not on this store')
+      store.around = () => Promise.reject(final)
+      assert.equal(await rejectsWith('UNSUPPORTED', locks.mutex('door').acquire()), final)
+      await eventually('nothing more is asked', () => store.count('claim') === 1)
+      await pass(50)
+      assert.equal(store.count('claim'), 1)
+    },
+  },
+]

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { EXCLUSIVE } from '../../contract/admit.js'
+import type { ClaimRequest, Connection, Push } from '../../contract/store.js'
+import { Holdfast, type HoldfastOptions } from '../../primitives/holdfast.js'
+import type { ResourceView } from '../../primitives/views.js'
+import { type StartOptions, WorkerClient } from '../worker-client.js'
+import { eventually, inTime, pass, settled } from './checks.js'
+import { InterceptedStore } from './intercepted-store.js'
+import type { ConformanceSubject, Venue } from './suite.js'
+
+/** Leases for holds that are meant to lapse within the case. */
+export const SHORT_MS = 400
+/** Leases for holds that are renewed during the case: a stall of the machine of half a second must not end them. */
+export const RENEWED_MS = 900
+/** Leases that outlast every case. Also: no pulse is due before a third of this, so what comes sooner was pushed. */
+export const LONG_MS = 120_000
+
+/** The store's time-out where a case makes the store fail: short, and yet a loaded machine answers within a third of it. */
+export const IMPATIENT_MS = 1500
+
+/** A raw connection, without an engine: what it claims is not renewed, as if its process had died. */
+export interface RawClient extends Connection {
+  readonly pushes: Push[]
+}
+
+/** Everything that a case works with, cleaned up at its end. */
+export class Scene {
+  readonly #subject: ConformanceSubject
+  readonly #venue: Venue
+  readonly #clients: Holdfast[] = []
+  readonly #stores: InterceptedStore[] = []
+  readonly #connections: Connection[] = []
+  readonly #workers: WorkerClient[] = []
+  #observer: Holdfast | undefined
+
+  constructor(subject: ConformanceSubject, venue: Venue) {
+    this.#subject = subject
+    this.#venue = venue
+  }
+
+  /** A client of its own, over a store value of its own. */
+  client(options: HoldfastOptions = {}): Holdfast {
+    const client = new Holdfast(this.#venue.store(), options)
+    this.#clients.push(client)
+    return client
+  }
+
+  /** A client over a store that the case can disturb. */
+  intercepted(options: HoldfastOptions = {}): { locks: Holdfast; store: InterceptedStore } {
+    const store = new InterceptedStore(this.#venue.store())
+    const locks = new Holdfast(store, options)
+    this.#stores.push(store)
+    this.#clients.push(locks)
+    return { locks, store }
+  }
+
+  /** A connection with no engine behind it. */
+  raw(id = `raw${this.#connections.length}`): RawClient {
+    const pushes: Push[] = []
+    const push = (news: Push): void => void pushes.push(news)
+    const connection = this.#venue.store().connect({ id, space: 'default', push })
+    this.#connections.push(connection)
+    const { claim, pulse, release, evict, resize, read, write, inspect, close } = bound(connection)
+    return { claim, pulse, release, evict, resize, read, write, inspect, close, pushes }
+  }
+
+  /** Another process, with a client open on the same lines. */
+  async worker(client: Omit<HoldfastOptions, 'env'> = {}, start: StartOptions = {}): Promise<WorkerClient> {
+    const worker = await WorkerClient.start(start)
+    this.#workers.push(worker)
+    const { url } = this.#venue
+    assert.ok(url !== undefined, 'A venue without a url: give the subject `oneProcess` to skip these cases')
+    await worker.call('open', { url, storeModule: this.#subject.storeModule ?? null }, client)
+    return worker
+  }
+
+  workers(count: number, client: Omit<HoldfastOptions, 'env'> = {}): Promise<WorkerClient[]> {
+    return Promise.all(Array.from({ length: count }, () => this.worker(client)))
+  }
+
+  /** Stops a process outside of any call: in a store of files, one that is stopped inside its turn stops everybody. */
+  async pause(worker: WorkerClient): Promise<void> {
+    const bystander = this.client({ storeTimeout: IMPATIENT_MS })
+    for (let time = 0; time < 10; time++) {
+      worker.pause()
+      const outcome = await settled(bystander.mutex(`probe ${worker.pid} ${time}`).run(() => {}))
+      if ('value' in outcome) return
+      worker.resume()
+      await pass(20)
+    }
+    assert.fail('The store answers nobody while a process stands still')
+  }
+
+  /** The line of that name as a bystander sees it; undefined: nobody is in it. */
+  async line(name: string): Promise<ResourceView | undefined> {
+    this.#observer ??= this.client()
+    for await (const resource of this.#observer.inspect({ prefix: name }))
+      if (resource.name === name) return resource
+    return undefined
+  }
+
+  /** Resolves when so many are in line behind the holder. */
+  async waiting(name: string, count: number): Promise<void> {
+    await eventually(
+      `${count} waiters for ${name}`,
+      async () => (await this.line(name))?.waiters.length === count,
+    )
+  }
+
+  /** Resolves when the one with that label is in line; others may have lapsed in the meantime. */
+  async inLine(name: string, label: string): Promise<void> {
+    await eventually(`${label} in the line of ${name}`, async () => {
+      const line = await this.line(name)
+      return line?.waiters.some((waiter) => waiter.label === label) === true
+    })
+  }
+
+  /** Resolves when nobody holds or waits. */
+  async empty(name: string): Promise<void> {
+    await eventually(`nobody in the line of ${name}`, async () => (await this.line(name)) === undefined)
+  }
+
+  /** Ends everything. What a process complained about fails the case. */
+  async end(): Promise<void> {
+    for (const store of this.#stores) store.heal()
+    for (const worker of this.#workers) await worker.end()
+    await inTime('closing the clients', Promise.all(this.#clients.map((client) => settled(client.close()))))
+    for (const connection of this.#connections) await settled(connection.close())
+    await this.#venue.dispose()
+    const complaints = this.#workers.flatMap((worker) => worker.complaints)
+    assert.deepEqual(complaints, [], 'A process had an unhandled rejection or error')
+  }
+}
+
+function bound(connection: Connection): Connection {
+  return {
+    claim: (request) => connection.claim(request),
+    pulse: (beats) => connection.pulse(beats),
+    release: (resource, id) => connection.release(resource, id),
+    evict: (resource, fence) => connection.evict(resource, fence),
+    resize: (resource, declared, capacity) => connection.resize(resource, declared, capacity),
+    read: (key, watch) => connection.read(key, watch),
+    write: (change) => connection.write(change),
+    inspect: (query) => connection.inspect(query),
+    close: () => connection.close(),
+  }
+}
+
+/** A claim for a mutex, as the engine would send it. */
+export function claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+  return {
+    resource,
+    id,
+    permits: EXCLUSIVE,
+    capacity: EXCLUSIVE,
+    leaseMs: LONG_MS,
+    presenceMs: LONG_MS,
+    maxHoldMs: null,
+    queue: true,
+    floor: 0,
+    block: 1,
+    info: '{}',
+    ...changes,
+  }
+}

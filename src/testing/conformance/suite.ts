@@ -1,0 +1,48 @@
+import type { Store } from '../../contract/store.js'
+import type { Scene } from './scene.js'
+
+/** What is tested: a store, and how to get a fresh one for each case. */
+export interface ConformanceSubject {
+  /** For titles and messages. */
+  name: string
+  /** A fresh, empty place for lines. Called once for each case. */
+  open(): Promise<Venue>
+  /** Why no other process can reach the lines. The cases across processes are then skipped, with this as the reason. */
+  oneProcess?: string
+  /**
+   * The address (`file:` URL) of a module whose default export makes the store from a venue's `url`, for the cases across processes.
+   * Not needed where `Holdfast.open` understands the URL.
+   */
+  storeModule?: string
+}
+
+/** A fresh place for lines, for one case. */
+export interface Venue {
+  /** A store value that reaches those lines. Each call may make a new one, as each client of a real system would. */
+  store(): Store
+  /** How another process reaches the same lines. Not needed where the subject gives `oneProcess`. */
+  url?: string
+  dispose(): Promise<void>
+}
+
+/** One case, for any test runner. */
+export interface ConformanceCase {
+  title: string
+  /** The numbers of the behaviours that it shows; see `conformanceBehaviours()`. */
+  behaviours: readonly number[]
+  /** The reason not to run it on this subject. */
+  skip?: string
+  /** Heavy or sensitive to a busy event loop: not to be run at the same time as others of this process. */
+  alone: boolean
+  run(): Promise<void>
+}
+
+/** A case before it knows its subject. */
+export interface CaseSpec {
+  readonly title: string
+  readonly behaviours: readonly number[]
+  /** Needs other processes. */
+  readonly processes?: true
+  readonly alone?: true
+  run(scene: Scene): Promise<void>
+}

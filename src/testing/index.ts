@@ -1,0 +1,6 @@
+export { type BehaviourReport, conformanceBehaviours, conformanceCases } from './conformance/cases.js'
+export type { ConformanceCase, ConformanceSubject, Venue } from './conformance/suite.js'
+export { type HistoryOptions, storeHistories } from './histories.js'
+export { type Cut, type Faults, type LossyOptions, type LossyStore, lossyStore } from './network.js'
+export { type SimulationOptions, simulate, type Tally } from './simulation.js'
+export { type ProcessOptions, VirtualProcess, VirtualWorld, type WorldOptions } from './virtual-env.js'
