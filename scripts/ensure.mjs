@@ -18,12 +18,12 @@ export function ensureInstalled() {
   requireNode()
   const marker = join(root, 'node_modules/.package-lock.json')
   if (existsSync(marker) && mtime(marker) >= mtime(join(root, 'package-lock.json'))) return
-  console.log('Installing dependencies (npm ci), once …')
+  console.log('Installing dependencies, once …')
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  execFileSync(npm, ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: root,
-    stdio: 'inherit',
-  })
+  // Not `npm ci`: it refuses a lock file that was made where the native packages of other systems could not be seen. This takes the
+  // versions of the lock file, too, and does not change it.
+  const quiet = ['--no-save', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync(npm, ['install', ...quiet], { cwd: root, stdio: 'inherit' })
 }
 
 /** Builds dist/, unless it is newer than everything that it is made of. */

@@ -40,7 +40,6 @@ export {
   emptyModel,
   type Given,
   type Model,
-  type ModelClaim,
   type Outcome,
   type Told,
 } from './model/draft.js'

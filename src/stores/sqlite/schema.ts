@@ -3,9 +3,9 @@ import { type Database, inTransaction } from './driver.js'
 import { refused } from './failures.js'
 
 /** "Hfst" in ASCII: marks the file as ours, so that we never write into another application's database. */
-export const APPLICATION_ID = 0x48667374
+const APPLICATION_ID = 0x48667374
 /** Raised with every change of the tables that older code cannot live with. */
-export const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 1
 
 /** What the tables and columns mean is told in docs/stores/sqlite.md. */
 const TABLES = `
