@@ -12,8 +12,8 @@ import type { Message } from './outbox.js'
 const PATIENCE_MS = 3000
 /** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
 const TURN_MS = 10
-/** Some tens of microseconds each: enough for the transactions of a few others. */
-const IMMEDIATE_RETRIES = 20
+/** Some tens of microseconds each: enough to find the gap between two transactions of another process. */
+const ATTEMPTS_PER_ROUND = 20
 const FIRST_RETRY_MS = 1
 const MOST_RETRY_MS = 16
 /** How often to look whether the path still leads to the file that is open. */
@@ -107,9 +107,10 @@ export class Batches {
   #scheduleRetry(): void {
     const { env } = this.#options
     this.#attempt += 1
-    // At first in the next turn of the event loop: the other one needs only microseconds, the shortest timer a thousand.
-    if (this.#attempt <= IMMEDIATE_RETRIES) return this.#schedule()
-    const ms = backoffMs(this.#attempt - IMMEDIATE_RETRIES, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
+    // In the next turn of the event loop: the other one needs only microseconds, the shortest timer a thousand.
+    if (this.#attempt % ATTEMPTS_PER_ROUND !== 0) return this.#schedule()
+    // A single attempt after each pause would starve beside a process that has the file nine tenths of the time.
+    const ms = backoffMs(this.#attempt / ATTEMPTS_PER_ROUND, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
     const keepsAlive = this.#queue.some((call) => call.keepsAlive)
     const cancel = env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
     this.#turn = { cancel, keepsAlive }
