@@ -32,6 +32,7 @@ export async function embedded({ roundMs, rounds, quick }) {
     }
     const all = ['proper-lockfile', 'proper-lockfile, 1-2 ms', 'holdfast sqlite']
     await contention({ folder, rounds, names: all, tasks: 1, turns: quick ? 100 : 250 })
+    await contention({ folder, rounds, names: all, tasks: 4, turns: quick ? 5 : 25 })
     await contention({ folder, rounds, names: all.slice(1), tasks: 16, turns: quick ? 5 : 20 })
   } finally {
     rmSync(folder, { recursive: true, force: true })

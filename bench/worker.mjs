@@ -1,4 +1,5 @@
-// One process of a contended run: `tasks` loops on one lock, each `turns` times. Tells the parent when its turns are over.
+// One process of a contended run: `tasks` loops on one lock, each `turns` times. Tells the parent when they are over, or when the
+// parent has waited for long enough.
 import { contenders } from './contenders.mjs'
 
 const [name, folder, tasks, turns] = process.argv.slice(2)
@@ -8,12 +9,17 @@ process.send('ready')
 await new Promise((resolve) => process.once('message', resolve))
 
 const start = performance.now()
-const finishedAt = await Promise.all(
-  Array.from({ length: Number(tasks) }, async () => {
-    for (let turn = 0; turn < Number(turns); turn++) await pair(0)
-    return performance.now() - start
+const done = Array.from({ length: Number(tasks) }, () => ({ turns: 0, atMs: 0 }))
+process.once('message', () => process.send(done, () => process.exit()))
+await Promise.all(
+  done.map(async (task) => {
+    while (task.turns < Number(turns)) {
+      await pair(0)
+      task.turns++
+      task.atMs = performance.now() - start
+    }
   }),
 )
-process.send(finishedAt)
+process.send(done)
 await close()
 process.disconnect()
