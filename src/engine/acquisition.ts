@@ -66,6 +66,11 @@ export class Acquisition implements ClaimListener {
     void this.#ask()
   }
 
+  /** A caller that never releases what it has lost must not fill the memory. */
+  onLost(): void {
+    this.#engine.forget(this.#claim)
+  }
+
   onUnavailable(cause: unknown): void {
     this.fail(this.#engine.calls.unavailable(cause, this.#claim.resource))
   }

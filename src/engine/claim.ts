@@ -33,6 +33,8 @@ export interface ClaimListener {
   onGone(): void
   /** The store has been silent for too long. */
   onUnavailable(cause: unknown): void
+  /** It was held, and is lost. */
+  onLost(): void
 }
 
 /** The clocks of two machines run apart by far less than this. */
@@ -197,6 +199,7 @@ export class Claim {
     if (this.phase !== 'held') return
     this.phase = 'lost'
     this.lostBecause = lossError(this.resource, message, cause)
+    this.listener.onLost()
     this.#tell(this.#lossListeners, this.lostBecause)
     this.#tell(this.#endListeners, undefined)
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { formatMs } from '../base/duration.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
@@ -41,6 +42,8 @@ export function watchLimits(
 ): () => void {
   const { signal, waitMs } = limits
   const onAbort = (): void => giveUp(aborted(resource, signal))
+  // One signal for all waiters of a process is normal: Node should not warn of a leak at the eleventh.
+  if (signal) setMaxListeners(0, signal)
   signal?.addEventListener('abort', onAbort, { once: true })
   const isTimed = waitMs > 0 && waitMs !== Infinity
   const stopTimer = isTimed
