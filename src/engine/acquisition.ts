@@ -62,6 +62,8 @@ export class Acquisition implements ClaimListener {
     claim.id = this.#engine.newId()
     claim.phase = 'asking'
     claim.dueAt = Infinity
+    claim.silentSince = null
+    claim.isHurried = false
     this.#engine.register(claim)
     void this.#ask()
   }

@@ -211,14 +211,17 @@ export class Claim {
     this.#tell(this.#endListeners, undefined)
   }
 
-  onLoss(tell: (reason: HoldfastError) => void): void {
+  /** The returned function ends the interest. */
+  onLoss(tell: (reason: HoldfastError) => void): () => void {
     if (this.lostBecause) tell(this.lostBecause)
     else this.#lossListeners.add(tell)
+    return () => this.#lossListeners.delete(tell)
   }
 
-  /** Lost or given back. */
+  /** Lost or given back; at once if it is so already. */
   onEnd(tell: () => void): void {
-    this.#endListeners.add(() => tell())
+    if (this.phase === 'lost' || this.phase === 'ended') tell()
+    else this.#endListeners.add(() => tell())
   }
 
   #tell<T>(listeners: Set<(news: T) => void>, news: T): void {

@@ -60,7 +60,9 @@ export class Frame {
   async close(): Promise<void> {
     this.#isOpen = false
     this.#flow.frame = this.parent
-    await Promise.all(this.#inside)
+    if (this.#inside.size === 0) return
+    // Those inside a hold that is over are not waited for: some never say that they are out.
+    await Promise.race([Promise.all(this.#inside), new Promise<void>((resolve) => this.claim.onEnd(resolve))])
   }
 }
 

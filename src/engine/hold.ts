@@ -27,6 +27,7 @@ export class Hold implements AsyncDisposable {
   readonly #onRelease: () => void
   #released: Promise<boolean> | null = null
   #controller: AbortController | null = null
+  #unhook: () => void = () => {}
 
   /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`, for one entry of the claim. */
   constructor(engine: Engine, claim: Claim, onRelease: () => void = () => {}) {
@@ -66,7 +67,7 @@ export class Hold implements AsyncDisposable {
     if (!this.#controller) {
       this.#controller = controller
       this.#engine.checkValidity(this.#claim)
-      this.#claim.onLoss((reason) => controller.abort(reason))
+      this.#unhook = this.#claim.onLoss((reason) => controller.abort(reason))
     }
     return controller.signal
   }
@@ -98,6 +99,8 @@ export class Hold implements AsyncDisposable {
   release(): Promise<boolean> {
     if (!this.#released) {
       this.#released = this.#engine.leave(this.#claim)
+      // The claim may live on under other holds of the same owner; what becomes of it is no longer this one's business.
+      this.#unhook()
       this.#onRelease()
     }
     return this.#released

@@ -1,6 +1,6 @@
 import type { Claim, ClaimSpec } from './claim.js'
 import type { Engine } from './engine.js'
-import { type Limits, limitsLeft, waitLocally } from './limits.js'
+import { aborted, type Limits, limitsLeft, waitLocally } from './limits.js'
 
 type Entry = { claim: Claim } | { pending: Promise<unknown> }
 
@@ -17,13 +17,14 @@ export class Owners {
   async acquire(spec: ClaimSpec, limits: Limits): Promise<Claim | null> {
     const { env } = this.#engine
     const deadline = env.now() + limits.waitMs
-    const key = JSON.stringify([spec.resource, spec.owner])
+    const key = keyOf(spec)
     for (;;) {
       const entry = this.#entries.get(key)
       if (entry && 'claim' in entry && entry.claim.isValid(env.now())) return entry.claim.enter(spec)
       const left = limitsLeft(limits, deadline, env.now())
       if (!entry || 'claim' in entry) return this.#acquireNew(key, spec, left)
-      if (limits.waitMs === 0) return null
+      if (left.waitMs === 0) return null
+      if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
       // The same owner is asking already; see first what becomes of that.
       await waitLocally(env, entry.pending, left, spec.resource)
     }
@@ -38,12 +39,14 @@ export class Owners {
       claim = await asking
       return claim
     } finally {
-      if (claim) this.#remember(key, claim)
+      if (claim) this.remember(claim)
       else this.#entries.delete(key)
     }
   }
 
-  #remember(key: string, claim: Claim): void {
+  /** From now on the claim's owner enters again on it. */
+  remember(claim: Claim): void {
+    const key = keyOf(claim.spec)
     const entry: Entry = { claim }
     const forget = (): void => {
       if (this.#entries.get(key) === entry) this.#entries.delete(key)
@@ -51,4 +54,8 @@ export class Owners {
     this.#entries.set(key, entry)
     claim.onEnd(forget)
   }
+}
+
+function keyOf(spec: ClaimSpec): string {
+  return JSON.stringify([spec.resource, spec.owner])
 }

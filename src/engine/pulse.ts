@@ -62,7 +62,7 @@ export class Pulse {
     const now = this.#context.env.now()
     for (const claim of this.#context.claims()) {
       claim.dueAt = Math.min(claim.dueAt, now)
-      claim.isHurried = claim.isBeating
+      claim.isHurried ||= claim.isBeating
     }
     this.#lookAround()
   }
@@ -117,6 +117,8 @@ export class Pulse {
     claims.forEach((claim, index) => {
       claim.isBeating = false
       each(claim, index)
+      // Whatever became of it: a claim that was asked for anew while this beat was under way is planned, but not on the agenda.
+      this.#agenda.by(nextMoment(claim))
     })
   }
 
@@ -154,8 +156,7 @@ export class Pulse {
       return claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
     if (reply.grantsAbove >= claim.fence) return this.#takenOver(claim)
     // This answer was overtaken by the push of the grant: ask again, a little later.
-    claim.dueAt = this.#context.env.now() + claim.aliveMs / 10
-    this.#agenda.by(nextMoment(claim))
+    this.#again(claim, this.#context.env.now() + claim.aliveMs / 10)
   }
 
   /** The hold has lapsed, and a request for it that was long under way has put the claim in line again: nobody wants that one. */
@@ -169,9 +170,15 @@ export class Pulse {
     const now = this.#context.env.now()
     if (claim.phase === 'held') claim.renew(validUntil)
     // The answer took longer than what it grants: ask again before anybody relies on it.
-    else if (validUntil <= now) return this.hurry(claim)
+    // By the agenda, never at once: where answers come without a turn of the event loop, no timer would ever run.
+    else if (validUntil <= now) return this.#again(claim, now + 1)
     else claim.hold(fence, validUntil, now)
     this.plan(claim)
+  }
+
+  #again(claim: Claim, at: number): void {
+    claim.dueAt = at
+    this.#agenda.by(nextMoment(claim))
   }
 
   #unanswered(claim: Claim, error: unknown): void {

@@ -11,7 +11,7 @@ import { Owners } from '../engine/owners.js'
 import { decodePassed } from '../engine/passed.js'
 import type { LockContext } from './lock.js'
 import { Mutex } from './mutex.js'
-import { claimSpec, type HoldOptions } from './options.js'
+import { checkOptions, claimSpec, type HoldOptions } from './options.js'
 import { storeFromUrl } from './urls.js'
 import { type HolderView, holderView, type ResourceView, resourceView } from './views.js'
 
@@ -52,7 +52,7 @@ export class Holdfast implements AsyncDisposable {
       throw invalid(
         "new Holdfast() takes a store, such as sqlite('./locks.db'); for a URL use Holdfast.open()",
       )
-    this.#env = options.env ?? systemEnv
+    this.#env = checkOptions(options, "{ space: 'shop' }").env ?? systemEnv
     const presenceMs =
       options.presence === undefined ? null : toMs(options.presence, { name: 'presence', minMs: 10 })
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
@@ -114,7 +114,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   async *inspect(query: { prefix?: string } = {}): AsyncGenerator<ResourceView, void, void> {
-    const { prefix = '' } = query
+    const { prefix = '' } = checkOptions(query, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
     for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
   }
@@ -134,7 +134,7 @@ export class Holdfast implements AsyncDisposable {
    */
   async breakHold(name: string, options: { fence?: number } = {}): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
-    const { fence } = options
+    const { fence } = checkOptions(options, '{ fence: 42 }')
     // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
     if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
@@ -171,6 +171,7 @@ export class Holdfast implements AsyncDisposable {
     }
     const claim = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })
     if (!claim) throw acquireTimeout(resource, 0)
+    if (spec.owner !== null) this.#context.owners.remember(claim)
     return new Hold(this.#engine, claim)
   }
 

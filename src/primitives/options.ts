@@ -36,7 +36,7 @@ export interface TryOptions extends HoldOptions {
 
 const DEFAULT_LEASE = '30s'
 const SHORTEST_LEASE_MS = 10
-const SHORTEST_HOLD_MS = 1
+const SHORTEST_HOLD_MS = 10
 /** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
 const LONGEST_PRESENCE_MS = 30_000
 const LONGEST_LABEL = 1000
@@ -65,11 +65,15 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
 }
 
 export function limits(options: AcquireOptions): Limits {
-  // `acquire('5s')` would otherwise wait for ever, without a word.
-  if (typeof options !== 'object' || options === null)
-    throw invalid("options must be an object, such as { wait: '5s' }")
+  checkOptions(options, "{ wait: '5s' }")
   const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
+}
+
+/** `acquire('5s')` would otherwise wait for ever, and `breakHold(name, fence)` rob everybody, without a word. */
+export function checkOptions<T>(options: T, example: string): T {
+  if (typeof options === 'object' && options !== null) return options
+  throw invalid(`options must be an object, such as ${example}`)
 }
 
 function checkText(text: unknown, name: string): string | null {

@@ -42,6 +42,16 @@ describe('wires', () => {
     two?.wires.close()
   })
 
+  it('are taken down at both ends', async () => {
+    const [one, two] = ends(tempFolder().path('locks.db'), 'one', 'two')
+    await one?.wires.send('two', [message('x')])
+    await vi.waitFor(() => expect(two?.heard).toEqual(['x']))
+    two?.wires.close()
+    // Ours ends with theirs: the next message finds nobody, instead of a socket that nobody reads.
+    await vi.waitFor(() => expect(one?.wires.size).toBe(0))
+    one?.wires.close()
+  })
+
   it('give up quietly where nobody is', async () => {
     const path = tempFolder().path('locks.db')
     const [one] = ends(path, 'one')

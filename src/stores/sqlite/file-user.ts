@@ -121,9 +121,8 @@ export class FileUser {
   #sweepAtOpening(file: LockFile): void {
     try {
       void this.#tell(file.change(() => sweep(file, findLapsedLines(file))))
-    } catch (error) {
-      // Somebody else has the file; the next one who opens it will sweep.
-      if (!isBusy(error)) throw error
+    } catch {
+      // Somebody else has the file; the next one who opens it will sweep. What is really wrong with it, the first call will say.
     }
     void this.#wires.sweep(MOST_WIRES)
   }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { detached } from '../../base/env.js'
 import type { Message } from './outbox.js'
 
@@ -21,15 +21,16 @@ export class Wires {
   /** This end. Never used again by anybody, so that a dead end can be removed by whoever finds it. */
   readonly name: string
   readonly #path: string
-  readonly #folder: string
   readonly #receive: (message: Message) => void
+  /** The lines that we have laid, by their other end, and those that others have laid to us. */
   readonly #lines = new Map<string, Socket>()
+  readonly #accepted = new Set<Socket>()
   #server: Server | undefined
+  #foundFolder: string | undefined
 
   constructor(path: string, name: string, receive: (message: Message) => void) {
     this.name = name
     this.#path = path
-    this.#folder = folderFor(path, name)
     this.#receive = receive
   }
 
@@ -46,6 +47,11 @@ export class Wires {
     this.#server.close()
     this.#server = undefined
     this.listen()
+  }
+
+  /** How many lines are laid, in either direction. */
+  get size(): number {
+    return this.#lines.size + this.#accepted.size
   }
 
   /** Resolves when the messages are out of our hands: the process may end after that. */
@@ -68,6 +74,7 @@ export class Wires {
   close(): void {
     for (const line of this.#lines.values()) line.destroy()
     this.#lines.clear()
+    for (const line of this.#accepted) line.destroy()
     if (!this.#server) return
     // Removes the socket, too.
     this.#server.close()
@@ -100,6 +107,8 @@ export class Wires {
 
   #onLine(line: Socket): void {
     let rest = ''
+    this.#accepted.add(line)
+    line.on('close', () => this.#accepted.delete(line))
     line.setEncoding('utf8')
     line.unref()
     line.on('error', () => line.destroy())
@@ -140,6 +149,24 @@ export class Wires {
   #address(name: string): string {
     return join(this.#folder, name)
   }
+
+  /** Found at first use: by then the folder of the file is there, if it ever will be. */
+  get #folder(): string {
+    this.#foundFolder ??= folderFor(realPath(this.#path), this.name)
+    return this.#foundFolder
+  }
+}
+
+/** Processes that reach the file by different links have to meet in one place. */
+function realPath(path: string): string {
+  for (const find of [() => realpathSync(path), () => join(realpathSync(dirname(path)), basename(path))]) {
+    try {
+      return find()
+    } catch {
+      // Not there yet.
+    }
+  }
+  return path
 }
 
 function folderFor(path: string, name: string): string {
