@@ -8,7 +8,7 @@ import { ensureServers } from './servers.mjs'
 ensureInstalled()
 ensureBuilt()
 const absent = await ensureServers()
-for (const { text } of absent) console.log(text)
+for (const { name, explanation } of absent) console.log(`Skipping the tests on ${name}: ${explanation}`)
 
 const report = join(root, `.cache/test-report-${process.pid}.json`)
 mkdirSync(join(root, '.cache'), { recursive: true })
@@ -25,8 +25,8 @@ function tell(code) {
       readFileSync(report, 'utf8'),
     )
     rmSync(report)
-    for (const server of absent)
-      console.log(`\n${countOf(server, testResults)} skipped tests: ${server.text}`)
+    for (const { name, reason, explanation } of absent)
+      console.log(`\nSkipped ${countOf(reason, testResults)} tests on ${name}: ${explanation}`)
     console.log(`\n${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`)
     // A run that executed nothing has shown nothing.
     return code === 0 && numPassedTests === 0 ? 1 : code
@@ -37,7 +37,7 @@ function tell(code) {
 }
 
 /** How many tests were skipped for want of a server: their titles say so. */
-function countOf({ reason }, files) {
+function countOf(reason, files) {
   return files
     .flatMap((file) => file.assertionResults)
     .filter(({ status, fullName }) => status !== 'passed' && fullName.includes(`skipped: ${reason}`)).length
