@@ -1,0 +1,54 @@
+import type { Script } from './lua/script.js'
+
+/** What this store needs of a Redis client, whichever it is. */
+export interface Driver {
+  /** Whether a script may only touch the keys of one slot. */
+  readonly isCluster: boolean
+  /** How many connections were lost so far. A client may silently send again what was under way then. */
+  readonly losses: number
+  /** Runs a script on the master that has its keys. */
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  /** The same, and then how many replicas have its writes, after `timeoutMs` at the latest. On a connection of its own: WAIT blocks it. */
+  runDurably(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    wanted: Replicas,
+  ): Promise<{ reply: unknown; acknowledged: number }>
+  /** The keys that match, in portions, from every master, without blocking any. */
+  scan(pattern: string): AsyncIterable<readonly string[]>
+  /** Opens one more connection for messages. It does not come back by itself: `onEnd` is called once when it has ended. */
+  openEar(handlers: EarHandlers): Promise<Ear>
+  /** Closes what this store has opened; never what the user did. */
+  close(): Promise<void>
+}
+
+export interface Replicas {
+  readonly count: number
+  readonly timeoutMs: number
+}
+
+/** A connection that hears messages. */
+export interface Ear {
+  /** Resolves when the server has confirmed it. */
+  subscribe(channels: readonly string[]): Promise<void>
+  unsubscribe(channel: string): Promise<void>
+  close(): void
+}
+
+export interface EarHandlers {
+  onMessage(channel: string, message: string): void
+  onEnd(): void
+  /** For clients that mend their connection by themselves: something may have been missed. */
+  onGap(): void
+}
+
+/** Calls a script by its hash, and by its text where the server has forgotten it (restart, fail-over, SCRIPT FLUSH). */
+export async function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+    return withText()
+  }
+}
