@@ -41,6 +41,8 @@ export class RedisConnection implements Connection {
   #isHearing = false
   /** Something was answered before the channel was heard. */
   #mayHaveMissed = false
+  /** With `replicas`: the claims that wait, for the beat that confirms their grants. */
+  readonly #waiting = new Map<string, Beat>()
   #closing: Promise<void> | undefined
 
   constructor(user: RedisUser, context: ClientContext) {
@@ -57,15 +59,24 @@ export class RedisConnection implements Connection {
     this.#listen()
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
-    const first = await this.#ask(request)
-    const isEarly = !this.#isHearing && first.reply.status === 'waiting'
-    // Nobody can tell this waiter yet. Once the channel is heard, the same question has an answer that can be relied on.
-    if (isEarly) await this.#listening
-    const { reply, isSafe } = isEarly ? await this.#ask(request) : first
+    const { reply, isSafe } = await this.#askReachably(request)
     this.#mayHaveMissed ||= !this.#isHearing
+    if (this.#user.replicas && reply.status === 'waiting') this.#waiting.set(request.id, beatOf(request))
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
     throw outOfReach(`fewer than ${this.#user.replicas?.count} replicas have the grant; it was given back`)
+  }
+
+  /**
+   * A client stands in no line before its channel is heard, or nobody could tell it. Until then it only tries: a lock that is free costs no
+   * further round trip.
+   */
+  async #askReachably(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
+    if (this.#isHearing || !request.queue) return this.#ask(request)
+    const first = await this.#ask({ ...request, queue: false })
+    if (first.reply.status !== 'refused' || first.reply.reason !== 'busy') return first
+    await this.#listening
+    return this.#ask(request)
   }
 
   async #ask(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
@@ -76,6 +87,7 @@ export class RedisConnection implements Connection {
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
+    this.#waiting.delete(id)
     const { driver } = this.#user.runner
     const losses = driver?.losses
     const { text } = await this.#user.turns.submit(this.#names.line(resource), ['release', token(id)])
@@ -194,8 +206,27 @@ export class RedisConnection implements Connection {
     const resource = this.#names.resourceOf(match?.[3] ?? '')
     if (!match || resource === null) return
     const id = fromToken(match[2] ?? '')
+    const beat = this.#waiting.get(id)
+    this.#waiting.delete(id)
     if (match[1] === undefined) this.#context.push({ type: 'lost', resource, id })
+    else if (beat) void this.#confirm(beat)
     else this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
+  }
+
+  /**
+   * The grant was written by whoever released, over another connection, and WAIT speaks for its own connection only: so it is renewed over
+   * ours first. What too few replicas have in time is given back. Never rejects.
+   */
+  async #confirm(beat: Beat): Promise<void> {
+    const { resource, id } = beat
+    try {
+      const [reply] = await this.pulse([beat])
+      if (reply?.status === 'held') this.#context.push({ type: 'granted', resource, id, fence: reply.fence })
+      else this.#context.push({ type: 'gap' })
+    } catch {
+      await this.release(resource, id).catch(() => {})
+      this.#context.push({ type: 'lost', resource, id })
+    }
   }
 
   async #beat(groups: readonly { key: string; indexes: readonly number[] }[], beats: readonly Beat[]) {
@@ -268,6 +299,10 @@ function claimArguments(request: ClaimRequest, channel: string): string[] {
     String(request.block),
     request.info,
   ]
+}
+
+function beatOf({ resource, id, leaseMs, presenceMs }: ClaimRequest): Beat {
+  return { resource, id, leaseMs, presenceMs }
 }
 
 function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {

@@ -6,6 +6,8 @@ export interface Driver {
   readonly isCluster: boolean
   /** How many connections were lost so far. A client may silently send again what was under way then. */
   readonly losses: number
+  /** Has every master learn a script, ahead of the calls that follow. What fails here is made up for by `run`. */
+  teach(script: Script): Promise<void>
   /** Runs a script on the master that has its keys. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>
   /** The same, and then how many replicas have its writes, after `timeoutMs` at the latest. On a connection of its own: WAIT blocks it. */

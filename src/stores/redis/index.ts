@@ -66,7 +66,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     replicas: checkReplicas(options),
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
-  return new RedisStore(user, address?.kind === 'sentinel' || isUnwatched(urlOrClient))
+  return new RedisStore(user, address ? isUnwatchedAddress(address) : isUnwatched(urlOrClient))
 }
 
 class RedisStore implements Store {
@@ -92,6 +92,11 @@ class RedisStore implements Store {
 /** node-redis' Sentinel mends its connection for messages by itself, and does not say so. */
 function isUnwatched(client: unknown): boolean {
   return typeof (client as Partial<NodeRedisSentinel>).getMasterNode === 'function'
+}
+
+/** Which package it will be is known only when it is loaded. */
+function isUnwatchedAddress({ kind, driver = 'redis' }: Address): boolean {
+  return kind === 'sentinel' && driver === 'redis'
 }
 
 function opener(from: Address | string | RedisClient): () => Promise<Driver> {

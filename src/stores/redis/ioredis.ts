@@ -5,6 +5,7 @@ import type { Script } from './lua/script.js'
 export interface IoredisClient {
   evalsha(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>
   eval(text: string, keyCount: number, ...rest: string[]): Promise<unknown>
+  script(load: 'LOAD', text: string): Promise<unknown>
   pipeline(): IoredisPipeline
   scan(
     cursor: string,
@@ -78,6 +79,10 @@ export class IoredisDriver implements Driver {
     if (ownsClient) quieten(client)
   }
 
+  async teach(script: Script): Promise<void> {
+    await Promise.all(this.#masters().map((node) => node.script('LOAD', script.text))).catch(() => {})
+  }
+
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     const client = this.#client
     return byHash(
@@ -107,8 +112,7 @@ export class IoredisDriver implements Driver {
 
   async *scan(pattern: string): AsyncIterable<readonly string[]> {
     const prefix = this.#keyPrefix
-    const nodes = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client]
-    for (const node of nodes) {
+    for (const node of this.#masters()) {
       let cursor = '0'
       do {
         // A prefix of the client's own is put before keys, but not before patterns; and what comes back carries it.
@@ -139,11 +143,14 @@ export class IoredisDriver implements Driver {
 
   /** Messages go to every node of a Cluster, so any will do. */
   #someNode(): IoredisClient {
-    if (!isCluster(this.#client)) return this.#client
-    const nodes = this.#client.nodes('master')
+    const nodes = this.#masters()
     const node = nodes[this.losses % Math.max(1, nodes.length)]
     if (!node) throw new Error('No node of the Cluster is known yet')
     return node
+  }
+
+  #masters(): IoredisClient[] {
+    return isCluster(this.#client) ? this.#client.nodes('master') : [this.#client]
   }
 
   #duplicate(): IoredisClient | IoredisCluster {

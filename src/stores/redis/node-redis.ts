@@ -24,14 +24,20 @@ export interface NodeRedisClient extends NodeRedisCommon {
     cursor: string,
     options: { MATCH: string; COUNT: number },
   ): Promise<{ cursor: unknown; keys: unknown[] }>
+  scriptLoad(text: string): Promise<unknown>
   multi(): NodeRedisMulti
   duplicate(overrides?: object): NodeRedisClient
   unref(): void
   readonly options?: { readonly socket?: object; readonly keyPrefix?: string }
 }
 
+interface NodeRedisNode {
+  readonly client?: NodeRedisClient | undefined
+}
+
 export interface NodeRedisCluster extends NodeRedisCommon {
-  readonly masters: readonly object[]
+  readonly masters: readonly NodeRedisNode[]
+  readonly replicas: readonly NodeRedisNode[]
   nodeClient(node: never): NodeRedisClient | Promise<NodeRedisClient>
   multi(routing: string): NodeRedisMulti
   duplicate(overrides?: object): NodeRedisCluster
@@ -86,6 +92,16 @@ export class NodeRedisDriver implements Driver {
     if (ownsClient) quieten(client)
   }
 
+  async teach(script: Script): Promise<void> {
+    const client = this.#client
+    try {
+      if (isSentinel(client)) await client.use((node) => node.scriptLoad(script.text))
+      else await Promise.all((await this.#masters(client)).map((node) => node.scriptLoad(script.text)))
+    } catch {
+      // Told by the first call.
+    }
+  }
+
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     const client = this.#client
     const call = { keys: keys as string[], arguments: args as string[] }
@@ -124,10 +140,7 @@ export class NodeRedisDriver implements Driver {
       }
       return
     }
-    const nodes = isCluster(client)
-      ? await Promise.all(client.masters.map((node) => client.nodeClient(node as never)))
-      : [client]
-    for (const node of nodes) {
+    for (const node of await this.#masters(client)) {
       for (let cursor = ''; cursor !== '0'; ) {
         const portion = await scanOnce(node, cursor || '0', pattern)
         cursor = portion.cursor
@@ -162,6 +175,11 @@ export class NodeRedisDriver implements Driver {
     this.#durable = undefined
     if (durable) destroy(await durable)
     if (this.#ownsClient) destroy(this.#client)
+  }
+
+  async #masters(client: NodeRedisClient | NodeRedisCluster): Promise<NodeRedisClient[]> {
+    if (!isCluster(client)) return [client]
+    return Promise.all(client.masters.map((node) => client.nodeClient(node as never)))
   }
 
   /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
@@ -202,8 +220,12 @@ async function openSentinelEar(client: NodeRedisSentinel, handlers: EarHandlers)
 /** Of a client that we have opened: its errors are told by the calls that fail, and it does not keep the process from ending. */
 function quieten(client: AnyNodeRedis): void {
   client.on('error', () => {})
-  const { unref } = client as Partial<NodeRedisClient>
-  if (unref) client.on('connect', () => unref.call(client as NodeRedisClient))
+  if (isCluster(client)) client.on('node-ready', () => unrefNodes(client))
+  else if (!isSentinel(client)) client.on('connect', () => client.unref())
+}
+
+function unrefNodes(cluster: NodeRedisCluster): void {
+  for (const { client } of [...cluster.masters, ...cluster.replicas]) client?.unref()
 }
 
 function destroy(client: NodeRedisCommon): void {

@@ -1,6 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Driver, Replicas } from './driver.js'
 import type { Script, Scripts } from './lua/script.js'
+import { turnScript } from './lua/turn.js'
 
 export interface RunnerOptions {
   openDriver(): Promise<Driver>
@@ -21,17 +22,21 @@ export class Runner {
 
   /** A failed attempt is forgotten: the next call tries anew. */
   open(): Promise<Driver> {
-    this.#opening ??= this.#options.openDriver().then(
-      (driver) => {
-        this.driver = driver
-        return driver
-      },
-      (error) => {
-        this.#opening = undefined
-        throw error
-      },
-    )
+    this.#opening ??= this.#openOnce().catch((error) => {
+      this.#opening = undefined
+      throw error
+    })
     return this.#opening
+  }
+
+  async #openOnce(): Promise<Driver> {
+    const driver = await this.#options.openDriver()
+    // Claims that find the script missing are sent again, behind those that came after them: better that it is there from the start.
+    const learnt = driver.teach(this.#scriptOf(turnScript))
+    // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
+    if (driver.isCluster) await learnt
+    this.driver = driver
+    return driver
   }
 
   async run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {

@@ -3,8 +3,8 @@ import { explain } from './failures.js'
 import { turnScript } from './lua/turn.js'
 import type { Runner } from './runner.js'
 
-/** The server does nothing else while it works on one turn: this many take well under a millisecond. */
-const MOST_CALLS = 128
+/** So many are sent at once, without waiting for more: the server works on them while this process goes on. */
+const MOST_CALLS = 16
 
 export interface Answer {
   readonly text: string
@@ -38,11 +38,13 @@ export class Turns {
       // Runs once all promises that are settled by now have been followed up: so one reply's callers meet in the next turn.
       if (this.#calls.length === 0) process.nextTick(() => this.#flush())
       this.#calls.push({ key, args, resolve, reject })
+      if (this.#calls.length >= MOST_CALLS) this.#flush()
     })
   }
 
   #flush(): void {
     const calls = this.#calls
+    if (calls.length === 0) return
     this.#calls = []
     const { driver } = this.#runner
     if (driver) this.#sendAll(driver, calls)
@@ -56,8 +58,8 @@ export class Turns {
   }
 
   #sendAll(driver: Driver, calls: readonly Call[]): void {
-    const most = driver.isCluster ? 1 : MOST_CALLS
-    for (let start = 0; start < calls.length; start += most) void this.#send(calls.slice(start, start + most))
+    if (!driver.isCluster) void this.#send(calls)
+    else for (const call of calls) void this.#send([call])
   }
 
   /** Never rejects: the calls do. */
