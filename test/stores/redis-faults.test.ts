@@ -1,132 +1,111 @@
-import { afterEach, expect, it } from 'vitest'
-import { Holdfast } from '../../src/primitives/holdfast.js'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Holdfast } from '../../src/index.js'
 import { redis } from '../../src/stores/redis/index.js'
-import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
-import type { Crowd } from '../faults/crowd.js'
-import { crowdAt, judged, LEASE_MS, LIMIT_MS, Losses, ROUNDS, STALL_MS } from '../faults/redis.js'
+import { eventually, inTime } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
-import { type RedisOptions, type RedisServer, startRedis } from '../servers/redis.js'
+import { type RedisServer, startRedis } from '../servers/redis.js'
 
-const noLoss = packetLossAvailability()
+const LEASE_MS = 3000
 
-describeOn('redis', 'faults of a Redis server', () => {
-  const running: { stop(): Promise<void> }[] = []
+interface Fault {
+  /** Whether the lines are there afterwards. */
+  keepsLines: boolean
+  strike(server: RedisServer): Promise<unknown>
+}
+
+const FAULTS: Record<string, Fault> = {
+  'CLIENT KILL of every connection': { keepsLines: true, strike: (server) => server.dropClients() },
+  'CLIENT KILL of those that listen': {
+    keepsLines: true,
+    strike: (server) => server.cli('client', 'kill', 'type', 'pubsub'),
+  },
+  'SCRIPT FLUSH': { keepsLines: true, strike: (server) => server.cli('script', 'flush') },
+  'kill -9 and a restart with its data': {
+    keepsLines: true,
+    strike: (server) => server.restart({ keepData: true }),
+  },
+  'kill -9 and a restart without its data': {
+    keepsLines: false,
+    strike: (server) => server.restart({ keepData: false }),
+  },
+  FLUSHALL: { keepsLines: false, strike: (server) => server.cli('flushall') },
+}
+
+describeOn('redis', 'the Redis store goes on by itself', () => {
+  let server: RedisServer
+  const clients: Holdfast[] = []
+  beforeAll(async () => {
+    server = await startRedis({ persistence: 'always' })
+  })
   afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
+    await Promise.all(clients.splice(0).map((client) => client.close()))
   })
+  afterAll(() => server.stop())
 
-  async function crowdOn(options: RedisOptions = {}): Promise<{ server: RedisServer; crowd: Crowd }> {
-    const server = await startRedis(options)
-    running.push(server)
-    return { server, crowd: crowdAt(server.url) }
-  }
-
-  it('kill -9 and a restart with its data: nothing is lost', { timeout: LIMIT_MS }, async () => {
-    const { server, crowd } = await crowdOn({ persistence: 'always' })
-    const keeper = new Holdfast(redis(server.url))
-    const kept = await keeper.mutex('kept').acquire({ lease: 10_000 })
-    for (let round = 0; round < 3 * ROUNDS; round++) {
-      await crowd.granted(30)
-      await server.restart({ keepData: true })
-      await crowd.recovered()
+  describe.each(['ioredis', 'redis', 'iovalkey'] as const)('through %s', (driver) => {
+    const client = (): Holdfast => {
+      const made = new Holdfast(redis(server.url, { driver }))
+      clients.push(made)
+      return made
     }
-    expect(kept.isValid).toBe(true)
-    expect(await kept.release()).toBe(true)
-    await keeper.close()
-    await judged(crowd)
-  })
 
-  it('kill -9 and a restart without its data: holders are told', { timeout: LIMIT_MS }, async () => {
-    const { server, crowd } = await crowdOn()
-    await forgetting(server, crowd, () => server.restart({ keepData: false }))
-  })
-
-  it('FLUSHALL: the same', { timeout: LIMIT_MS }, async () => {
-    const { server, crowd } = await crowdOn()
-    await forgetting(server, crowd, () => server.cli('flushall'))
-  })
-
-  /** A hold from before can meet one from after, until its holder is told; fences go on upwards. */
-  async function forgetting(
-    server: RedisServer,
-    crowd: Crowd,
-    forget: () => Promise<unknown>,
-  ): Promise<void> {
-    const keeper = new Holdfast(redis(server.url))
-    const losses = new Losses()
-    for (let round = 0; round < 3 * ROUNDS; round++) {
-      const kept = await keeper.mutex('kept').acquire({ lease: LEASE_MS })
-      await crowd.granted(30)
-      const from = now()
-      await forget()
-      losses.add(from, now())
-      await eventually('the loss', () => kept.signal.aborted)
-      await crowd.recovered()
-    }
-    await keeper.close()
-    expect(crowd.judge.lowered).toEqual([])
-    await judged(crowd, losses.excuse)
-  }
-
-  it('CLIENT KILL of every connection, again and again', { timeout: LIMIT_MS }, async () => {
-    const { server, crowd } = await crowdOn()
-    for (let round = 0; round < 5 * ROUNDS; round++) {
-      await crowd.granted(30)
-      await server.dropClients()
-      await crowd.recovered()
-    }
-    await judged(crowd)
-  })
-
-  it('SCRIPT FLUSH, again and again: nobody notices', { timeout: LIMIT_MS }, async () => {
-    const { server, crowd } = await crowdOn()
-    for (let round = 0; round < 10 * ROUNDS; round++) {
-      await crowd.granted(30)
-      await server.cli('script', 'flush')
-    }
-    await crowd.recovered()
-    expect(crowd.judge.losses + crowd.judge.unavailable).toBe(0)
-    await judged(crowd)
-  })
-
-  it('a stall longer than the lease: holders know by the end of their time', {
-    timeout: LIMIT_MS,
-  }, async () => {
-    const { server, crowd } = await crowdOn()
-    const keeper = new Holdfast(redis(server.url))
-    for (let round = 0; round < ROUNDS; round++) {
-      const kept = await keeper.mutex('kept').acquire({ lease: LEASE_MS })
-      await crowd.granted(30)
-      server.pause()
-      const validUntil = now() + LEASE_MS
-      await eventually('the end of its time', () => !kept.isValid)
-      expect(now()).toBeLessThanOrEqual(validUntil + 10)
-      await eventually('the report of it', () => kept.signal.aborted)
-      await pass(STALL_MS - LEASE_MS)
-      server.resume()
-      await crowd.recovered()
-    }
-    await keeper.close()
-    await judged(crowd)
-  })
-
-  it.skipIf(noLoss)(
-    `three packets in ten are lost${noLoss ? ` (skipped: ${noLoss})` : ''}`,
-    { timeout: LIMIT_MS },
-    async () => {
-      const { server, crowd } = await crowdOn()
-      for (let round = 0; round < ROUNDS; round++) {
-        await crowd.granted(30)
-        const from = now()
-        const loss = await dropPackets(server.port, 0.3)
-        await pass(STALL_MS)
-        await crowd.granted(30)
-        loss.heal()
-        // TCP doubles its pauses: a connection that was silent for a time can be so for as long again.
-        await crowd.recovered(now() - from)
+    it.each(Object.entries(FAULTS))('after %s', async (title, { keepsLines, strike }) => {
+      const name = `${driver} ${title}`
+      const holder = await client().mutex(name).acquire({ lease: LEASE_MS })
+      const next = client().mutex(name).acquire({ lease: LEASE_MS })
+      await queued(name, 1)
+      await strike(server)
+      if (keepsLines) {
+        await holder.extend(LEASE_MS)
+        expect(await holder.release()).toBe(true)
+      } else {
+        await eventually('the loss', () => holder.signal.aborted)
+        expect(await holder.release()).toBe(false)
       }
-      await judged(crowd)
-    },
-  )
+      const hold = await inTime('the next one', next)
+      expect(hold.isValid).toBe(true)
+      expect(hold.fence).toBeGreaterThan(holder.fence)
+      expect(await hold.release()).toBe(true)
+    })
+
+    it('whatever happens while many contend, never two at a time', async () => {
+      const name = `${driver} mill`
+      const workers = Array.from({ length: 4 }, () => client())
+      let [inside, turns, isOver] = [0, 0, false]
+      const fences: number[] = []
+      const work = async (locks: Holdfast): Promise<void> => {
+        while (!isOver) {
+          const hold = await locks.mutex(name).acquire({ lease: LEASE_MS })
+          expect(++inside).toBe(1)
+          fences.push(hold.fence)
+          await new Promise(setImmediate)
+          inside--
+          turns++
+          await hold.release()
+        }
+      }
+      const all = workers.flatMap((locks) => [work(locks), work(locks)])
+      const faults = Object.entries(FAULTS).filter(([, fault]) => fault.keepsLines)
+      for (const [title, { strike }] of faults) {
+        const before = turns
+        await eventually(`turns before ${title}`, () => turns > before + 20)
+        await strike(server)
+        const after = turns
+        await eventually(`turns after ${title}`, () => turns > after + 20)
+      }
+      isOver = true
+      await inTime('the end of all', Promise.all(all))
+      expect(fences).toEqual(fences.toSorted((a, b) => a - b))
+    })
+  })
+
+  async function queued(name: string, count: number): Promise<void> {
+    const bystander = new Holdfast(redis(server.url))
+    await eventually(`${count} waiting for ${name}`, async () => {
+      for await (const line of bystander.inspect({ prefix: name }))
+        if (line.waiters.length === count) return true
+      return false
+    })
+    await bystander.close()
+  }
 })
