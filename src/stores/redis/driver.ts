@@ -16,13 +16,19 @@ export interface Driver {
     keys: readonly string[],
     args: readonly string[],
     wanted: Replicas,
-  ): Promise<{ reply: unknown; acknowledged: number }>
+  ): Promise<Durable>
   /** The keys that match, in portions, from every master, without blocking any. */
   scan(pattern: string): AsyncIterable<readonly string[]>
   /** Opens one more connection for messages. It does not come back by itself: `onEnd` is called once when it has ended. */
   openEar(handlers: EarHandlers): Promise<Ear>
   /** Closes what this store has opened; never what the user did. */
   close(): Promise<void>
+}
+
+export interface Durable {
+  readonly reply: unknown
+  /** How many replicas have the writes. */
+  readonly acknowledged: number
 }
 
 export interface Replicas {

@@ -1,4 +1,4 @@
-import { byHash, type Driver, type Ear, type EarHandlers, type Replicas } from './driver.js'
+import { byHash, type Driver, type Durable, type Ear, type EarHandlers, type Replicas } from './driver.js'
 import type { Script } from './lua/script.js'
 
 /** The part of ioredis (5, 6) and iovalkey that is used: a single server or Sentinel. */
@@ -95,7 +95,7 @@ export class IoredisDriver implements Driver {
     this.#durable ??= this.#duplicate()
     const client = this.#durable
     const wait = [String(wanted.count), String(Math.ceil(wanted.timeoutMs))]
-    const run = async (start: (pipeline: IoredisPipeline) => IoredisPipeline) => {
+    const once = async (start: (pipeline: IoredisPipeline) => IoredisPipeline): Promise<Durable> => {
       const [script, acknowledged] =
         (await start(client.pipeline())
           .call('WAIT', ...wait)
@@ -104,6 +104,13 @@ export class IoredisDriver implements Driver {
       if (error) throw error
       return { reply: script?.[1], acknowledged: Number(acknowledged?.[1]) }
     }
+    const run: typeof once = (start) =>
+      once(start).catch(async (error: Error) => {
+        if (!error.message.startsWith('MOVED')) throw error
+        // A pipeline does not follow a slot that has moved; an ordinary command does, and then the Cluster knows.
+        await client.eval('return 1', 1, keys[0] ?? '')
+        return once(start)
+      })
     return byHash(
       () => run((pipeline) => pipeline.evalsha(script.sha, keys.length, ...keys, ...args)),
       () => run((pipeline) => pipeline.eval(script.text, keys.length, ...keys, ...args)),

@@ -77,7 +77,10 @@ export class Turns {
 
   async #run(keys: readonly string[], args: readonly string[]): Promise<Answer> {
     if (!this.#replicas) return { text: String(await this.#runner.run(turnScript, keys, args)), isSafe: true }
-    const { reply, acknowledged } = await this.#runner.runDurably(turnScript, keys, args, this.#replicas)
+    // A release that a fail-over loses costs time only.
+    const isOnlyRelease = args.length === 2 * keys.length
+    const wanted = isOnlyRelease ? { count: 0, timeoutMs: 1 } : this.#replicas
+    const { reply, acknowledged } = await this.#runner.runDurably(turnScript, keys, args, wanted)
     return { text: String(reply), isSafe: acknowledged >= this.#replicas.count }
   }
 }
