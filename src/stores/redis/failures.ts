@@ -60,7 +60,7 @@ export function closed(): HoldfastError {
 }
 
 /** The code that a server's error begins with; null: the error is the client's own, so there was no answer. */
-export function replyCode(message: string): string | null {
+function replyCode(message: string): string | null {
   return /^(?:-)?([A-Z][A-Z0-9]+)(?: |$)/.exec(message)?.[1] ?? null
 }
 

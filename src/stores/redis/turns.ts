@@ -65,8 +65,12 @@ export class Turns {
   /** Never rejects: the calls do. */
   async #send(calls: readonly Call[]): Promise<void> {
     try {
-      const keys = calls.map((call) => call.key)
-      const args = calls.flatMap((call) => call.args)
+      const keys: string[] = []
+      const args: string[] = []
+      for (const call of calls) {
+        keys.push(call.key)
+        args.push(...call.args)
+      }
       const { text, isSafe } = await this.#run(keys, args)
       const answers = text.split(',')
       for (const [index, call] of calls.entries()) settle(call, answers[index] ?? '', isSafe)
