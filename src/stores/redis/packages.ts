@@ -81,7 +81,7 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
             : nodes[0]),
         })
   const driver = new IoredisDriver(client, true)
-  await connected(client, driver)
+  await connected(client, driver, kind)
   return driver
 }
 
@@ -107,7 +107,7 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   }
   const client = open[kind]()
   const driver = new NodeRedisDriver(client, true)
-  await connected(client, driver)
+  await connected(client, driver, kind)
   return driver
 }
 
@@ -116,13 +116,18 @@ function reconnectMs(attempt: number): number {
 }
 
 /** The first failure is told at once, with its reason; the caller decides whether to try again. */
-async function connected(client: Pick<IoredisClient, 'on' | 'connect'>, driver: Driver): Promise<void> {
+async function connected(
+  client: Pick<IoredisClient, 'on' | 'connect'>,
+  driver: Driver,
+  kind: Address['kind'],
+): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
     client.on('error', (error: Error) => reject(error))
   })
   failed.catch(() => {})
   try {
-    await Promise.race([failed, client.connect()])
+    // One of several nodes may be dead: then only the client knows whether another one will do.
+    await (kind === 'single' ? Promise.race([failed, client.connect()]) : client.connect())
   } catch (error) {
     await driver.close().catch(() => {})
     // The client's own word for it is "Connection is closed"; what led to that is in the event, which may come a moment later.
