@@ -3,6 +3,7 @@ import { redis } from '../../src/stores/redis/index.js'
 import { storeHistories } from '../../src/testing/histories.js'
 import { describeOn } from '../servers/availability.js'
 import { borrowRedis } from '../servers/redis.js'
+import { heard } from './redis/heard-store.js'
 
 /** HOLDFAST_RUNS=20000 runs more of them. */
 const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 300)
@@ -21,7 +22,7 @@ describeOn(
       'agree with the model while time passes',
       async () => {
         await storeHistories({
-          makeStore: (env) => redis(server.url, { env }),
+          makeStore: (env) => heard(redis(server.url, { env })),
           fences: 'resource',
           runs: RUNS,
         })
@@ -33,7 +34,7 @@ describeOn(
       'agree with the model by the clock of the server, through %s',
       async (driver) => {
         await storeHistories({
-          makeStore: () => redis(server.url, { driver }),
+          makeStore: () => heard(redis(server.url, { driver })),
           clock: 'server',
           fences: 'resource',
           runs: 100,
