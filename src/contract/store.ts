@@ -48,7 +48,7 @@ export interface Connection {
   read(key: string, watch: boolean): Promise<StateValue | null>
   /** Compare-and-set of the state under a key. */
   write(change: StateChange): Promise<StateOutcome>
-  /** The lines with at least one claim, as they are. */
+  /** The lines with at least one claim, as they are; asked by exact name, also an empty one whose capacity is pinned. */
   inspect(query: InspectQuery): AsyncIterable<LineView>
   /** Ends the connection. What it still has in lines is left to lapse. Calls after that fail with CLOSED. */
   close(): Promise<void>

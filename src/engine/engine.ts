@@ -13,10 +13,11 @@ import type {
 } from '../contract/store.js'
 import { Acquisition } from './acquisition.js'
 import { Calls } from './calls.js'
-import { Claim, type ClaimListener, type ClaimSpec, driftMs } from './claim.js'
+import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import { Floors } from './floors.js'
 import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
+import { States } from './states.js'
 
 export interface EngineOptions {
   readonly env: Env
@@ -32,6 +33,7 @@ export class Engine {
   readonly calls: Calls
   readonly pulse: Pulse
   readonly connection: Connection
+  readonly states: States
   readonly #clientId: string
   readonly #host = hostname()
   readonly #floors = new Floors()
@@ -61,10 +63,11 @@ export class Engine {
       claims: () => this.#claims.values(),
       withdraw: (claim) => this.withdraw(claim.resource, claim.id),
     })
+    this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
   }
 
-  /** A held claim; null if it was not to be had at once and the limits say not to wait. */
-  async acquire(spec: ClaimSpec, limits: Limits): Promise<Claim | null> {
+  /** The first entry of a held claim; null if it was not to be had at once and the limits say not to wait. */
+  async acquire(spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
     this.throwIfClosed()
     const acquisition = new Acquisition(this, spec, limits)
     this.#acquisitions.add(acquisition)
@@ -137,9 +140,27 @@ export class Engine {
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
-  async leave(claim: Claim): Promise<boolean> {
-    claim.entries--
-    return claim.entries > 0 ? this.checkValidity(claim) : this.release(claim)
+  async leave(entry: Entry): Promise<boolean> {
+    const { claim } = entry
+    claim.leave(entry)
+    if (!claim.isEntered) return this.release(claim)
+    if (!this.checkValidity(claim)) return false
+    try {
+      await this.shrink(claim)
+      return true
+    } catch (error) {
+      if (claim.phase === 'lost') return false
+      throw error
+    }
+  }
+
+  /** Gives back the permits that none of the holds on the claim needs any more. */
+  async shrink(claim: Claim): Promise<void> {
+    const needed = claim.neededPermits
+    if (needed >= claim.permits) return
+    // Before it is sent: from now on nobody here may rely on more, whether or not the call gets through.
+    claim.permits = needed
+    await this.renew(claim, {})
   }
 
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
@@ -181,6 +202,18 @@ export class Engine {
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, call)
   }
 
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    this.throwIfClosed()
+    const deadline = this.env.now() + this.calls.storeTimeoutMs
+    await this.calls.repeated(deadline, () => this.connection.resize(resource, declared, capacity))
+  }
+
+  /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
+  async line(resource: string): Promise<LineView | null> {
+    for await (const line of this.inspect({ prefix: '', resource })) return line
+    return null
+  }
+
   /** The lines, one by one; each has the store's time-out to come. */
   async *inspect(query: InspectQuery): AsyncGenerator<LineView, void, void> {
     this.throwIfClosed()
@@ -210,6 +243,7 @@ export class Engine {
 
   async #close(): Promise<void> {
     for (const acquisition of this.#acquisitions) acquisition.fail(closed(this.storeName))
+    this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
       this.withdraw(claim.resource, claim.id)
@@ -221,8 +255,11 @@ export class Engine {
   }
 
   #onPush(news: Push): void {
-    if (news.type === 'gap') return this.pulse.hurryAll()
-    if (news.type === 'state') return
+    if (news.type === 'state') return this.states.changed(news.key)
+    if (news.type === 'gap') {
+      this.states.changedAny()
+      return this.pulse.hurryAll()
+    }
     const claim = this.#claims.get(news.id)
     if (news.type === 'granted') this.#onGranted(claim, news)
     else if (claim?.phase === 'held') claim.lose('it was broken or taken over')

@@ -26,6 +26,20 @@ export function acquireTimeout(resource: string, waitMs: number): HoldfastError 
   })
 }
 
+/** What is waited for where there is nothing to hold, for errors: the `latch` of the name `ready`. */
+export interface Awaited {
+  readonly kind: string
+  readonly name: string
+}
+
+export function waitTimeout({ kind, name }: Awaited, waitMs: number): HoldfastError {
+  const message =
+    waitMs === 0
+      ? `The ${kind} '${name}' is not open yet`
+      : `The ${kind} '${name}' did not open within ${formatMs(waitMs)}; wait longer, or see who is missing`
+  return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: name, retryable: true })
+}
+
 export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
   return new HoldfastError('ABORTED', `Waiting for '${resource}' was aborted`, {
     resource,

@@ -46,13 +46,21 @@ export interface LockKind {
   readonly resource: string
   readonly permits: number
   readonly capacity: number
+  /** Whether the same flow or owner enters again without asking the store. */
+  readonly isReentrant: boolean
+  /** Take it from whoever holds it. */
+  readonly steal?: true
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
   const { lease = DEFAULT_LEASE } = options
+  const { resource, permits, capacity, steal = false } = kind
   const leaseMs = toMs(lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
   return {
-    ...kind,
+    resource,
+    permits,
+    capacity,
+    steal,
     leaseMs,
     presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
     maxHoldMs:

@@ -135,7 +135,7 @@ class MemoryConnection implements Connection {
     )
     for (const resource of names.filter((name) => name.startsWith(query.prefix)).sort()) {
       const view = this.#step(() => this.#space.lines.view(resource))
-      if (view) yield view
+      if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
   }
 

@@ -77,7 +77,7 @@ export class SqliteConnection implements Connection {
     }
     for (let from: string | undefined = prefix; from !== undefined; ) {
       const found = await this.#nextLine(from, prefix)
-      if (found.view) yield found.view
+      if (found.view && found.view.claims.length > 0) yield found.view
       from = found.next
     }
   }
