@@ -46,7 +46,7 @@ export class Acquisition implements ClaimListener {
     const claim = this.#claim
     claim.phase = 'ended'
     this.#engine.forget(claim)
-    this.#engine.withdraw(claim.resource, claim.id)
+    void this.#engine.withdraw(claim.resource, claim.id)
     this.#outcome.reject(error)
   }
 
@@ -106,7 +106,7 @@ export class Acquisition implements ClaimListener {
       claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
     )
     const isAbandoned = claim.id !== id || claim.phase === 'ended'
-    if (isAbandoned && reply.status !== 'refused') this.#engine.withdraw(claim.resource, id)
+    if (isAbandoned && reply.status !== 'refused') void this.#engine.withdraw(claim.resource, id)
     return reply
   }
 
@@ -123,6 +123,7 @@ export class Acquisition implements ClaimListener {
     this.#engine.pulse.plan(this.#claim, reply)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#limits.waitMs === Infinity) this.#keepAlive()
+    this.#limits.onWaiting?.()
   }
 
   #keepAlive(): void {

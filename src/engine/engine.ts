@@ -5,6 +5,7 @@ import type {
   Beat,
   ClaimView,
   Connection,
+  Finding,
   Held,
   InspectQuery,
   LineView,
@@ -61,7 +62,7 @@ export class Engine {
       env: this.env,
       capabilities: store.capabilities,
       claims: () => this.#claims.values(),
-      withdraw: (claim) => this.withdraw(claim.resource, claim.id),
+      withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
     this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
   }
@@ -109,14 +110,15 @@ export class Engine {
     this.#floors.note(claim.resource, claim.fence)
   }
 
-  /** Takes back whatever became of a claim that nobody waits for any more. In the background: it lapses by itself in the end. */
-  withdraw(resource: string, id: string): void {
+  /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
+  withdraw(resource: string, id: string): Promise<unknown> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
     const farewell = this.calls
       .repeated(deadline, () => this.connection.release(resource, id))
       .catch(() => {})
     this.#farewells.add(farewell)
     void farewell.finally(() => this.#farewells.delete(farewell))
+    return farewell
   }
 
   /**
@@ -127,7 +129,7 @@ export class Engine {
     const wasHeld = this.checkValidity(claim)
     this.forget(claim)
     if (!wasHeld) {
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
       return false
     }
     claim.end()
@@ -208,6 +210,12 @@ export class Engine {
     await this.calls.repeated(deadline, () => this.connection.resize(resource, declared, capacity))
   }
 
+  async check(): Promise<Finding[]> {
+    this.throwIfClosed()
+    const { connection } = this
+    return connection.check ? this.calls.once(() => connection.check?.() ?? Promise.resolve([])) : []
+  }
+
   /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
   async line(resource: string): Promise<LineView | null> {
     for await (const line of this.inspect({ prefix: '', resource })) return line
@@ -246,7 +254,7 @@ export class Engine {
     this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
     }
     this.#claims.clear()
     this.pulse.stop()
@@ -270,7 +278,7 @@ export class Engine {
 
   #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
     // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
-    if (!claim) return this.withdraw(news.resource, news.id)
+    if (!claim) return void this.withdraw(news.resource, news.id)
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
@@ -280,6 +288,12 @@ export class Engine {
     if (isLeaseShort) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }
+}
+
+/** The client that made a claim, by the claim's id. */
+export function clientOf(id: string): string {
+  const end = id.lastIndexOf(':')
+  return end < 0 ? id : id.slice(0, end)
 }
 
 function closed(store: string): HoldfastError {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred } from '../base/deferred.js'
-import type { Entry } from './claim.js'
+import type { ClaimSpec, Entry } from './claim.js'
 import type { Engine } from './engine.js'
 import { Turns } from './turns.js'
 
@@ -86,8 +86,14 @@ export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
   }
 }
 
-/** The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing. */
-export function findFrame(engine: Engine, resource: string): Frame | undefined {
-  for (const frame of heldFrames(engine)) if (frame.entry.claim.resource === resource) return frame
+/**
+ * The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing.
+ * Nor does a semaphore of the same name: its holder is not inside a lock, and the store will say so.
+ */
+export function findFrame(engine: Engine, { resource, capacity }: ClaimSpec): Frame | undefined {
+  for (const frame of heldFrames(engine)) {
+    const { spec } = frame.entry.claim
+    if (spec.resource === resource && spec.capacity === capacity) return frame
+  }
   return undefined
 }
