@@ -1,22 +1,30 @@
 import type { Duration } from '../base/duration.js'
-import { invalid } from '../base/errors.js'
+import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import type { Claim } from '../engine/claim.js'
 import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft, waitTimeout } from '../engine/limits.js'
 import type { LockContext } from './entrance.js'
 import type { WaitOptions } from './latch.js'
 import { claimSpec, limits } from './options.js'
 
+/** What `meet` can be told. */
 export interface MeetOptions extends WaitOptions {
   /** How long a party that fell silent still counts as arrived. Default `'30s'`. */
   lease?: Duration
-  /** For people who look at the line. */
+  /** For people who look at the line, in `holdfast ls` or `inspect()`. */
   label?: string
 }
 
 /** What is kept of a barrier: everybody whose arrival has a fence up to this one has met. */
 interface BarrierState {
   readonly through: number
+}
+
+/** A party that has arrived. */
+interface Arrival {
+  readonly claim: Claim
+  readonly hold: Hold
 }
 
 const RETENTION_MS = 30 * 86_400_000
@@ -72,8 +80,9 @@ export class Barrier {
 
   /** false: the arrival was lost before everybody was there. */
   async #meetOnce(options: MeetOptions, wait: Limits, waitMs: number): Promise<boolean> {
-    const hold = await this.#arrive(options, wait)
-    if (!hold) throw waitTimeout(this.#what, waitMs)
+    const arrival = await this.#arrive(options, wait)
+    if (!arrival) throw waitTimeout(this.#what, waitMs)
+    const { hold } = arrival
     try {
       await this.#completeIfLast(hold.fence)
       await this.#untilMet(hold, wait)
@@ -81,18 +90,23 @@ export class Barrier {
       return true
     } catch (error) {
       const wasLost = hold.signal.aborted
-      if (await this.#withdraw(hold)) return true
+      if (await this.#withdraw(arrival)) return true
       if (wasLost) return false
       throw error
     }
   }
 
-  async #arrive({ lease, label }: MeetOptions, wait: Limits): Promise<Hold | null> {
+  async #arrive({ lease, label }: MeetOptions, wait: Limits): Promise<Arrival | null> {
     const { engine, presenceMs } = this.#context
     const kind = { resource: this.#key, permits: 1, capacity: this.parties, isReentrant: false }
     const options = { ...(lease === undefined ? {} : { lease }), ...(label === undefined ? {} : { label }) }
-    const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
-    return entry && new Hold(engine, entry)
+    try {
+      const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
+      return entry && { claim: entry.claim, hold: new Hold(engine, entry) }
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
+      throw error
+    }
   }
 
   /** Everybody looks once, after its own arrival: so the last one to arrive sees them all. */
@@ -115,10 +129,12 @@ export class Barrier {
    * Undoes an arrival. Its hold is given back first and the state written anew after that: whoever has just counted it either
    * wrote that all have met before, and we see it here, or finds the state changed and counts again. true: they have met.
    */
-  async #withdraw(hold: Hold): Promise<boolean> {
-    const { states } = this.#context.engine
+  async #withdraw({ claim, hold }: Arrival): Promise<boolean> {
+    const { engine } = this.#context
+    const { states } = engine
     try {
-      await hold.release()
+      // One that is lost for us may still be there for the store, and be counted.
+      if (!(await hold.release())) await engine.withdraw(claim.resource, claim.id)
       const after = await states.update(this.#key, (value) => {
         const state = parse(value)
         return state.through >= hold.fence ? null : written(state)
@@ -135,6 +151,11 @@ export class Barrier {
     const line = await this.#context.engine.line(this.#key)
     const fences = line?.claims.map((claim) => claim.fence ?? 0) ?? []
     return fences.filter((fence) => fence > through)
+  }
+
+  #mismatch(cause: HoldfastError): HoldfastError {
+    const message = `The barrier '${this.name}' is in use with another number of parties than ${this.parties}; use the same everywhere`
+    return new HoldfastError('CAPACITY_MISMATCH', message, { resource: this.name, cause })
   }
 
   get #what(): { kind: string; name: string } {

@@ -1,9 +1,9 @@
-import { EXCLUSIVE } from '../contract/admit.js'
 import { type ClaimSpec, type Entry, upgradeRefused } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
 import { type Frame, findFrame } from '../engine/flow.js'
 import { aborted, type Limits, limitsLeft } from '../engine/limits.js'
 import type { Owners } from '../engine/owners.js'
+import type { Leadership } from './leadership.js'
 import { claimSpec, type HoldOptions, type LockKind } from './options.js'
 
 /** What the locks of one client share. */
@@ -12,6 +12,8 @@ export interface LockContext {
   readonly owners: Owners
   /** null: as long as the lease. */
   readonly presenceMs: number | null
+  /** The elections that this client has won. */
+  readonly leaderships: Set<Leadership>
 }
 
 /** A way in, counted already: every entrance ends in a hold, or is left again. */
@@ -37,7 +39,7 @@ export async function enter(
   if (!kind.isReentrant) return entrance(await engine.acquire(spec, wait))
   if (spec.owner !== null) return entrance(await owners.acquire(spec, wait))
 
-  const frame = findFrame(engine, spec.resource)
+  const frame = findFrame(engine, spec)
   if (!frame) return entrance(await engine.acquire(spec, wait))
   const deadline = engine.env.now() + wait.waitMs
   const again = await enterAgain(engine, frame, spec, wait)
@@ -63,14 +65,13 @@ async function enterAgain(
   spec: ClaimSpec,
   wait: Limits,
 ): Promise<Entrance | null | 'lost'> {
-  const isShared = spec.permits < EXCLUSIVE
   // By what this frame has, not its claim: a reader inside a writer has other readers beside it, whom a writer must not meet.
   if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
-  if (wait.waitMs === 0 && !frame.turns.isFree(isShared)) return null
+  if (wait.waitMs === 0 && !frame.turns.isFree(spec.permits)) return null
   const entry = frame.entry.claim.enter(spec.permits)
   const leaveFrame = frame.enter()
   try {
-    const leaveTurn = await frame.turns.take(engine.env, isShared, wait, spec.resource)
+    const leaveTurn = await frame.turns.take(engine.env, spec.permits, wait, spec.resource)
     if (engine.checkValidity(entry.claim)) return { entry, leaveTurn, leaveFrame }
     leaveTurn()
   } catch (error) {

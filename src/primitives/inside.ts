@@ -52,7 +52,7 @@ async function releaseAll(holds: readonly Hold[]): Promise<Hold | undefined> {
 }
 
 /** The value or the error of the work, whether it throws, rejects or returns any thenable. */
-async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } | { error: unknown }> {
+export async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } | { error: unknown }> {
   try {
     return { value: await work() }
   } catch (error) {
@@ -60,7 +60,7 @@ async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } 
   }
 }
 
-function lostUnnoticed(resource: string): HoldfastError {
+export function lostUnnoticed(resource: string): HoldfastError {
   const message = `The hold of '${resource}' was lost before the work was done: the store no longer had it at the release`
   return new HoldfastError('HOLD_LOST', message, { resource })
 }

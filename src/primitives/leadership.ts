@@ -10,15 +10,14 @@ export interface Leader {
 
 /** An election that was won, until it is lost or resigned. */
 export class Leadership implements AsyncDisposable {
-  readonly #onResign: () => Promise<void>
-  #resigned: Promise<boolean> | null = null
+  readonly #onResign: (leadership: Leadership) => void
   /** The hold under it, for guards that take a hold. */
   readonly hold: Hold
   /** What this candidate called itself. */
   readonly id: string
 
   /** @internal Made by `campaign`. */
-  constructor(hold: Hold, id: string, onResign: () => Promise<void>) {
+  constructor(hold: Hold, id: string, onResign: (leadership: Leadership) => void) {
     this.hold = hold
     this.id = id
     this.#onResign = onResign
@@ -41,12 +40,7 @@ export class Leadership implements AsyncDisposable {
 
   /** Lets the next candidate lead. Resolves with false if the leadership had been lost before. */
   resign(): Promise<boolean> {
-    this.#resigned ??= this.#resign()
-    return this.#resigned
-  }
-
-  async #resign(): Promise<boolean> {
-    await this.#onResign()
+    this.#onResign(this)
     return this.hold.release()
   }
 

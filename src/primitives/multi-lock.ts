@@ -8,6 +8,8 @@ import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
 import { type AcquireOptions, type HoldOptions, limits, type TryOptions } from './options.js'
 
+const NAMED_IN_ERRORS = 3
+
 /**
  * Several mutexes, all or none. They are taken in the order of their names, so that two such locks never wait for each other,
  * however their names overlap. Names that the flow holds already are entered again; a name that sorts before one of those is
@@ -70,13 +72,25 @@ export class MultiLock {
   }
 
   #timeout(options: AcquireOptions): Error {
-    return acquireTimeout(this.names.join("', '"), limits(options).waitMs)
+    const some = this.names.slice(0, NAMED_IN_ERRORS).join("', '")
+    const others = this.names.length - NAMED_IN_ERRORS
+    return acquireTimeout(others > 0 ? `${some}' and ${others} others` : some, limits(options).waitMs)
   }
 
   async #enter(options: HoldOptions, wait: Limits): Promise<Entrance[] | null> {
     const { engine } = this.#context
     this.#refuseDisorder(options.owner ?? null)
     const deadline = engine.env.now() + wait.waitMs
+    for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
+      const taken = await this.#enterOnce(options, left, deadline)
+      if (taken?.every(({ entry }) => engine.checkValidity(entry.claim)) ?? true) return taken
+      // One was lost while the others were waited for.
+      await this.#giveBack(taken ?? [])
+    }
+  }
+
+  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entrance[] | null> {
+    const { engine } = this.#context
     const taken: Entrance[] = []
     try {
       if (this.names.length > 1 || wait.waitMs === 0) taken.push(...(await this.#tryAll(options, wait)))

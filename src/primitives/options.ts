@@ -21,6 +21,7 @@ export interface HoldOptions {
   label?: string
 }
 
+/** What `acquire` and `run` can be told: how to hold, and how long to wait for it. */
 export interface AcquireOptions extends HoldOptions {
   /** How long to wait in line. Default: for ever. `0` does not wait at all. */
   wait?: Duration
