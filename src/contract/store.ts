@@ -21,6 +21,8 @@ export interface Capabilities {
    * `null`: pushes arrive, or the store says `gap`.
    */
   readonly askNextEveryMs: number | null
+  /** true: a grant that only a push tells of is given out after the claim's own pulse was answered, which makes it safe here. */
+  readonly confirmHandOffs?: boolean
 }
 
 /** Who connects, and how the store reaches it. */

@@ -37,6 +37,7 @@ export class Engine {
   readonly states: States
   readonly #clientId: string
   readonly #host = hostname()
+  readonly #confirmHandOffs: boolean
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
@@ -51,6 +52,7 @@ export class Engine {
     this.storeName = store.name
     this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
     this.#clientId = this.env.id()
+    this.#confirmHandOffs = store.capabilities.confirmHandOffs ?? false
     this.connection = store.connect({
       id: this.#clientId,
       space: options.space,
@@ -282,7 +284,7 @@ export class Engine {
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
-    if (validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    if (this.#confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
     const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
     if (isLeaseShort) this.pulse.hurry(claim)
