@@ -36,7 +36,8 @@ export class Engine {
   readonly connection: Connection
   readonly states: States
   readonly #clientId: string
-  readonly #host = hostname()
+  readonly #process = { host: hostname(), pid: process.pid }
+  readonly #plainInfo = JSON.stringify(this.#process)
   readonly #confirmHandOffs: boolean
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
@@ -82,14 +83,13 @@ export class Engine {
   }
 
   newClaim(spec: ClaimSpec, listener: ClaimListener): Claim {
-    const id = this.newId()
-    const info = JSON.stringify({
-      owner: spec.owner ?? id,
-      host: this.#host,
-      pid: process.pid,
-      label: spec.label,
-    })
-    return new Claim(spec, info, listener, id)
+    return new Claim(spec, this.#infoOf(spec), listener, this.newId())
+  }
+
+  /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
+  #infoOf({ owner, label }: ClaimSpec): string {
+    const { host, pid } = this.#process
+    return owner === null && label === null ? this.#plainInfo : JSON.stringify({ owner, host, pid, label })
   }
 
   newId(): string {
@@ -220,8 +220,11 @@ export class Engine {
 
   /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
   async line(resource: string): Promise<LineView | null> {
-    for await (const line of this.inspect({ prefix: '', resource })) return line
-    return null
+    this.throwIfClosed()
+    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
+      for await (const line of this.connection.inspect({ prefix: '', resource })) return line
+      return null
+    })
   }
 
   /** The lines, one by one; each has the store's time-out to come. */

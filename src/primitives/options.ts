@@ -35,7 +35,7 @@ export interface TryOptions extends HoldOptions {
   signal?: AbortSignal
 }
 
-const DEFAULT_LEASE = '30s'
+const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
 const SHORTEST_HOLD_MS = 10
 /** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
@@ -54,9 +54,11 @@ export interface LockKind {
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const { lease = DEFAULT_LEASE } = options
   const { resource, permits, capacity, steal = false } = kind
-  const leaseMs = toMs(lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  const leaseMs =
+    options.lease === undefined
+      ? DEFAULT_LEASE_MS
+      : toMs(options.lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
   return {
     resource,
     permits,
