@@ -108,13 +108,14 @@ export class Lines {
     this.#settle(resource)
   }
 
+  /** null: nobody is in it, and nothing is pinned. */
   view(resource: string): LineView | null {
     const rows = [...this.#live(resource)]
-    const first = rows[0]
-    if (!first) return null
+    const capacity = this.#rows.pin(resource)?.capacity ?? rows[0]?.capacity
+    if (capacity === undefined) return null
     return {
       resource,
-      capacity: this.#rows.pin(resource)?.capacity ?? first.capacity,
+      capacity,
       claims: rows.map((row) => this.#view(row)),
     }
   }

@@ -3,7 +3,7 @@ import type { Cancel } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
-import { type Claim, type ClaimListener, type ClaimSpec, driftMs } from './claim.js'
+import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import type { Engine } from './engine.js'
 import { aborted, type Limits, watchLimits } from './limits.js'
 
@@ -15,7 +15,7 @@ export class Acquisition implements ClaimListener {
   readonly #engine: Engine
   readonly #limits: Limits
   readonly #claim: Claim
-  readonly #outcome = deferred<Claim | null>()
+  readonly #outcome = deferred<Entry | null>()
   #isSettled = false
   #letProcessEnd: Cancel = () => {}
 
@@ -25,7 +25,7 @@ export class Acquisition implements ClaimListener {
     this.#claim = engine.newClaim(spec, this)
   }
 
-  async run(): Promise<Claim | null> {
+  async run(): Promise<Entry | null> {
     const { resource } = this.#claim
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
@@ -46,14 +46,13 @@ export class Acquisition implements ClaimListener {
     const claim = this.#claim
     claim.phase = 'ended'
     this.#engine.forget(claim)
-    this.#engine.withdraw(claim.resource, claim.id)
+    void this.#engine.withdraw(claim.resource, claim.id)
     this.#outcome.reject(error)
   }
 
   onHeld(): void {
     this.#engine.noteFence(this.#claim)
-    this.#claim.entries = 1
-    if (this.#settle()) this.#outcome.resolve(this.#claim)
+    if (this.#settle()) this.#outcome.resolve(this.#claim.enter(this.#claim.permits))
   }
 
   onGone(): void {
@@ -107,7 +106,7 @@ export class Acquisition implements ClaimListener {
       claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
     )
     const isAbandoned = claim.id !== id || claim.phase === 'ended'
-    if (isAbandoned && reply.status !== 'refused') this.#engine.withdraw(claim.resource, id)
+    if (isAbandoned && reply.status !== 'refused') void this.#engine.withdraw(claim.resource, id)
     return reply
   }
 
@@ -124,6 +123,7 @@ export class Acquisition implements ClaimListener {
     this.#engine.pulse.plan(this.#claim, reply)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#limits.waitMs === Infinity) this.#keepAlive()
+    this.#limits.onWaiting?.()
   }
 
   #keepAlive(): void {
@@ -132,9 +132,9 @@ export class Acquisition implements ClaimListener {
   }
 
   #onRefused(reply: Refused): void {
-    const { resource, capacity } = this.#claim.spec
+    const { resource } = this.#claim
     if (reply.reason === 'capacity') {
-      this.fail(capacityMismatch(resource, capacity, reply.capacity))
+      this.fail(capacityMismatch(this.#claim.spec, reply.capacity))
     } else if (reply.reason === 'gone') {
       const message = `The passed hold of '${resource}' is no longer held: it was released, lost or adopted already`
       this.fail(new HoldfastError('NOT_HELD', message, { resource }))
@@ -152,9 +152,12 @@ export class Acquisition implements ClaimListener {
   }
 }
 
-function capacityMismatch(resource: string, asked: number, actual: number | undefined): HoldfastError {
-  const kind = (capacity: number | undefined): string =>
-    capacity === EXCLUSIVE ? 'a lock' : `a semaphore of ${capacity}`
-  const message = `'${resource}' is in use as ${kind(actual)}, not as ${kind(asked)}; use the same everywhere, or change a semaphore with resize()`
+function capacityMismatch(spec: ClaimSpec, actual: number | undefined): HoldfastError {
+  const { resource, permits, capacity } = spec
+  const kind = (of: number | undefined): string => (of === EXCLUSIVE ? 'a lock' : `a semaphore of ${of}`)
+  const message =
+    actual !== undefined && capacity !== EXCLUSIVE && permits > actual
+      ? `'${resource}' was resized to ${actual}, so ${permits} permits can never be had; ask for fewer, or resize() it`
+      : `'${resource}' is in use as ${kind(actual)}, not as ${kind(capacity)}; use the same everywhere, or change a semaphore with resize()`
   return new HoldfastError('CAPACITY_MISMATCH', message, { resource })
 }

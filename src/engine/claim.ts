@@ -14,6 +14,14 @@ export interface ClaimSpec {
   readonly owner: string | null
   readonly label: string | null
   readonly adopts?: { readonly id: string; readonly fence: number }
+  /** Take it from whoever holds it, and overtake those who wait. */
+  readonly steal?: boolean
+}
+
+/** One hold that stands on a claim. There are several where a flow or an owner has entered again. */
+export interface Entry {
+  readonly claim: Claim
+  permits: number
 }
 
 /**
@@ -76,8 +84,7 @@ export class Claim {
   isHurried = false
   /** Since when pulses have gone unanswered; null: the last one was answered. */
   silentSince: number | null = null
-  /** How many holds of the same owner stand on this claim. */
-  entries = 0
+  readonly #entries = new Set<Entry>()
   lostBecause: HoldfastError | null = null
   readonly #lossListeners = new Set<(reason: HoldfastError) => void>()
   readonly #endListeners = new Set<(nothing: undefined) => void>()
@@ -105,10 +112,26 @@ export class Claim {
    * One more hold of the same owner stands on it from this moment: counted before anybody awaits, or the last other one could
    * release it meanwhile.
    */
-  enter(asked: ClaimSpec): this {
-    if (asked.permits > this.permits) throw upgradeRefused(this.resource)
-    this.entries++
-    return this
+  enter(permits: number): Entry {
+    if (permits > this.permits) throw upgradeRefused(this.resource)
+    const entry: Entry = { claim: this, permits }
+    this.#entries.add(entry)
+    return entry
+  }
+
+  leave(entry: Entry): void {
+    this.#entries.delete(entry)
+  }
+
+  get isEntered(): boolean {
+    return this.#entries.size > 0
+  }
+
+  /** What the holds that stand on it need together: the inner ones share what the outer one has. */
+  get neededPermits(): number {
+    let most = 0
+    for (const { permits } of this.#entries) most = Math.max(most, permits)
+    return most
   }
 
   isValid(now: number): boolean {
@@ -116,7 +139,7 @@ export class Claim {
   }
 
   request(queue: boolean, floor: number): ClaimRequest {
-    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts } = this.spec
+    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts, steal } = this.spec
     const common = {
       resource,
       id: this.id,
@@ -130,16 +153,15 @@ export class Claim {
       block: 1,
       info: this.info,
     }
-    return adopts ? { ...common, adopts } : common
+    if (adopts) return { ...common, adopts }
+    return steal === true ? { ...common, steal } : common
   }
 
   beat(): Beat {
-    return {
-      resource: this.resource,
-      id: this.id,
-      leaseMs: this.spec.leaseMs,
-      presenceMs: this.spec.presenceMs,
-    }
+    const { leaseMs, presenceMs } = this.spec
+    const common = { resource: this.resource, id: this.id, leaseMs, presenceMs }
+    // What was given back is said again and again: the reply to the first time may have been lost.
+    return this.permits < this.spec.permits ? { ...common, permits: this.permits } : common
   }
 
   /** How long the store keeps this claim after a pulse that it has answered. */
@@ -230,7 +252,7 @@ export class Claim {
   }
 }
 
-function upgradeRefused(resource: string): HoldfastError {
+export function upgradeRefused(resource: string): HoldfastError {
   const message = `'${resource}' is held for reading here and cannot be turned into a hold for writing; release it first, or ask for writing in the first place`
   return new HoldfastError('UPGRADE_REFUSED', message, { resource })
 }

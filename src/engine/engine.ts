@@ -5,6 +5,7 @@ import type {
   Beat,
   ClaimView,
   Connection,
+  Finding,
   Held,
   InspectQuery,
   LineView,
@@ -13,10 +14,11 @@ import type {
 } from '../contract/store.js'
 import { Acquisition } from './acquisition.js'
 import { Calls } from './calls.js'
-import { Claim, type ClaimListener, type ClaimSpec, driftMs } from './claim.js'
+import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import { Floors } from './floors.js'
 import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
+import { States } from './states.js'
 
 export interface EngineOptions {
   readonly env: Env
@@ -32,8 +34,11 @@ export class Engine {
   readonly calls: Calls
   readonly pulse: Pulse
   readonly connection: Connection
+  readonly states: States
   readonly #clientId: string
-  readonly #host = hostname()
+  readonly #process = { host: hostname(), pid: process.pid }
+  readonly #plainInfo = JSON.stringify(this.#process)
+  readonly #confirmHandOffs: boolean
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
@@ -48,6 +53,7 @@ export class Engine {
     this.storeName = store.name
     this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
     this.#clientId = this.env.id()
+    this.#confirmHandOffs = store.capabilities.confirmHandOffs ?? false
     this.connection = store.connect({
       id: this.#clientId,
       space: options.space,
@@ -59,12 +65,13 @@ export class Engine {
       env: this.env,
       capabilities: store.capabilities,
       claims: () => this.#claims.values(),
-      withdraw: (claim) => this.withdraw(claim.resource, claim.id),
+      withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
+    this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
   }
 
-  /** A held claim; null if it was not to be had at once and the limits say not to wait. */
-  async acquire(spec: ClaimSpec, limits: Limits): Promise<Claim | null> {
+  /** The first entry of a held claim; null if it was not to be had at once and the limits say not to wait. */
+  async acquire(spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
     this.throwIfClosed()
     const acquisition = new Acquisition(this, spec, limits)
     this.#acquisitions.add(acquisition)
@@ -76,14 +83,13 @@ export class Engine {
   }
 
   newClaim(spec: ClaimSpec, listener: ClaimListener): Claim {
-    const id = this.newId()
-    const info = JSON.stringify({
-      owner: spec.owner ?? id,
-      host: this.#host,
-      pid: process.pid,
-      label: spec.label,
-    })
-    return new Claim(spec, info, listener, id)
+    return new Claim(spec, this.#infoOf(spec), listener, this.newId())
+  }
+
+  /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
+  #infoOf({ owner, label }: ClaimSpec): string {
+    const { host, pid } = this.#process
+    return owner === null && label === null ? this.#plainInfo : JSON.stringify({ owner, host, pid, label })
   }
 
   newId(): string {
@@ -106,14 +112,15 @@ export class Engine {
     this.#floors.note(claim.resource, claim.fence)
   }
 
-  /** Takes back whatever became of a claim that nobody waits for any more. In the background: it lapses by itself in the end. */
-  withdraw(resource: string, id: string): void {
+  /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
+  withdraw(resource: string, id: string): Promise<unknown> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
     const farewell = this.calls
       .repeated(deadline, () => this.connection.release(resource, id))
       .catch(() => {})
     this.#farewells.add(farewell)
     void farewell.finally(() => this.#farewells.delete(farewell))
+    return farewell
   }
 
   /**
@@ -124,7 +131,7 @@ export class Engine {
     const wasHeld = this.checkValidity(claim)
     this.forget(claim)
     if (!wasHeld) {
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
       return false
     }
     claim.end()
@@ -137,9 +144,27 @@ export class Engine {
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
-  async leave(claim: Claim): Promise<boolean> {
-    claim.entries--
-    return claim.entries > 0 ? this.checkValidity(claim) : this.release(claim)
+  async leave(entry: Entry): Promise<boolean> {
+    const { claim } = entry
+    claim.leave(entry)
+    if (!claim.isEntered) return this.release(claim)
+    if (!this.checkValidity(claim)) return false
+    try {
+      await this.shrink(claim)
+      return true
+    } catch (error) {
+      if (claim.phase === 'lost') return false
+      throw error
+    }
+  }
+
+  /** Gives back the permits that none of the holds on the claim needs any more. */
+  async shrink(claim: Claim): Promise<void> {
+    const needed = claim.neededPermits
+    if (needed >= claim.permits) return
+    // Before it is sent: from now on nobody here may rely on more, whether or not the call gets through.
+    claim.permits = needed
+    await this.renew(claim, {})
   }
 
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
@@ -181,6 +206,27 @@ export class Engine {
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, call)
   }
 
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    this.throwIfClosed()
+    const deadline = this.env.now() + this.calls.storeTimeoutMs
+    await this.calls.repeated(deadline, () => this.connection.resize(resource, declared, capacity))
+  }
+
+  async check(): Promise<Finding[]> {
+    this.throwIfClosed()
+    const { connection } = this
+    return connection.check ? this.calls.once(() => connection.check?.() ?? Promise.resolve([])) : []
+  }
+
+  /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
+  async line(resource: string): Promise<LineView | null> {
+    this.throwIfClosed()
+    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
+      for await (const line of this.connection.inspect({ prefix: '', resource })) return line
+      return null
+    })
+  }
+
   /** The lines, one by one; each has the store's time-out to come. */
   async *inspect(query: InspectQuery): AsyncGenerator<LineView, void, void> {
     this.throwIfClosed()
@@ -210,9 +256,10 @@ export class Engine {
 
   async #close(): Promise<void> {
     for (const acquisition of this.#acquisitions) acquisition.fail(closed(this.storeName))
+    this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
     }
     this.#claims.clear()
     this.pulse.stop()
@@ -221,8 +268,11 @@ export class Engine {
   }
 
   #onPush(news: Push): void {
-    if (news.type === 'gap') return this.pulse.hurryAll()
-    if (news.type === 'state') return
+    if (news.type === 'state') return this.states.changed(news.key)
+    if (news.type === 'gap') {
+      this.states.changedAny()
+      return this.pulse.hurryAll()
+    }
     const claim = this.#claims.get(news.id)
     if (news.type === 'granted') this.#onGranted(claim, news)
     else if (claim?.phase === 'held') claim.lose('it was broken or taken over')
@@ -233,16 +283,22 @@ export class Engine {
 
   #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
     // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
-    if (!claim) return this.withdraw(news.resource, news.id)
+    if (!claim) return void this.withdraw(news.resource, news.id)
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
-    if (validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    if (this.#confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
     const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
     if (isLeaseShort) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }
+}
+
+/** The client that made a claim, by the claim's id. */
+export function clientOf(id: string): string {
+  const end = id.lastIndexOf(':')
+  return end < 0 ? id : id.slice(0, end)
 }
 
 function closed(store: string): HoldfastError {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred } from '../base/deferred.js'
-import type { Claim } from './claim.js'
+import type { ClaimSpec, Entry } from './claim.js'
 import type { Engine } from './engine.js'
 import { Turns } from './turns.js'
 
@@ -25,8 +25,10 @@ export class Frame {
 
   constructor(
     readonly engine: Engine,
-    readonly claim: Claim,
+    readonly entry: Entry,
     parent: Frame | undefined,
+    /** Whether it was taken together with others, in order of their names. */
+    readonly isOrdered: boolean,
   ) {
     this.#parent = parent
   }
@@ -62,7 +64,10 @@ export class Frame {
     this.#flow.frame = this.parent
     if (this.#inside.size === 0) return
     // Those inside a hold that is over are not waited for: some never say that they are out.
-    await Promise.race([Promise.all(this.#inside), new Promise<void>((resolve) => this.claim.onEnd(resolve))])
+    await Promise.race([
+      Promise.all(this.#inside),
+      new Promise<void>((resolve) => this.entry.claim.onEnd(resolve)),
+    ])
   }
 }
 
@@ -74,11 +79,21 @@ export function currentFrame(): Frame | undefined {
   return frame?.isOpen === false ? frame.parent : frame
 }
 
-/** The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing. */
-export function findFrame(engine: Engine, resource: string): Frame | undefined {
+/** The frames of the current async flow whose holds stand, innermost first. */
+export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
-    const isSame = frame.engine === engine && frame.claim.resource === resource
-    if (isSame && frame.claim.isValid(engine.env.now())) return frame
+    if (frame.engine === engine && frame.entry.claim.isValid(engine.env.now())) yield frame
+  }
+}
+
+/**
+ * The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing.
+ * Nor does a semaphore of the same name: its holder is not inside a lock, and the store will say so.
+ */
+export function findFrame(engine: Engine, { resource, capacity }: ClaimSpec): Frame | undefined {
+  for (const frame of heldFrames(engine)) {
+    const { spec } = frame.entry.claim
+    if (spec.resource === resource && spec.capacity === capacity) return frame
   }
   return undefined
 }

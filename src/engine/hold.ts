@@ -1,6 +1,7 @@
 import { type Duration, toMs } from '../base/duration.js'
-import { HoldfastError } from '../base/errors.js'
-import { type Claim, leaseForMs } from './claim.js'
+import { HoldfastError, invalid } from '../base/errors.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import { type Claim, type Entry, leaseForMs } from './claim.js'
 import { type Engine, notHeld } from './engine.js'
 import { encodePassed } from './passed.js'
 
@@ -23,17 +24,21 @@ import { encodePassed } from './passed.js'
  */
 export class Hold implements AsyncDisposable {
   readonly #engine: Engine
-  readonly #claim: Claim
+  readonly #entry: Entry
   readonly #onRelease: () => void
   #released: Promise<boolean> | null = null
   #controller: AbortController | null = null
   #unhook: () => void = () => {}
 
   /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`, for one entry of the claim. */
-  constructor(engine: Engine, claim: Claim, onRelease: () => void = () => {}) {
+  constructor(engine: Engine, entry: Entry, onRelease: () => void = () => {}) {
     this.#engine = engine
-    this.#claim = claim
+    this.#entry = entry
     this.#onRelease = onRelease
+  }
+
+  get #claim(): Claim {
+    return this.#entry.claim
   }
 
   /** The name of what is held. */
@@ -46,9 +51,14 @@ export class Hold implements AsyncDisposable {
     return this.#claim.fence
   }
 
-  /** How many of the resource's permits it has. */
+  /** How many of the resource's permits it has: 2^30, which is all of them, for a mutex or a writer; 1 for a reader. */
   get permits(): number {
-    return this.#claim.permits
+    return this.#entry.permits
+  }
+
+  /** Whether nobody else can hold the resource at the same time: true for a mutex and a writer. Fence guards take only such holds. */
+  get isExclusive(): boolean {
+    return this.#entry.permits === EXCLUSIVE
   }
 
   /** Whether the hold can be trusted at this moment, by the clock: right also straight after a pause of the process. */
@@ -92,18 +102,78 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
+   * Turns a writer's hold into a reader's, so that other readers may enter; no other writer can come between. The fence stays.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await locks.readWrite('config').write.run(async (hold) => {
+   *   console.log('changing it, alone')
+   *   await hold.downgrade()
+   *   console.log('reading it, with others; nobody has changed it since')
+   * })
+   * ```
+   */
+  async downgrade(): Promise<void> {
+    if (this.#claim.spec.capacity !== EXCLUSIVE)
+      throw invalid(
+        'downgrade() is for a writer; give permits of a semaphore back with shrink()',
+        this.resource,
+      )
+    await this.#shrink(1)
+  }
+
+  /**
+   * Keeps so many permits of a semaphore, and gives the others back.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await using hold = await locks.semaphore('gpu', 4).acquire({ permits: 3 })
+   * await hold.shrink(1)
+   * ```
+   */
+  async shrink(permits: number): Promise<void> {
+    if (this.#claim.spec.capacity === EXCLUSIVE)
+      throw invalid('shrink() is for semaphores; a writer becomes a reader with downgrade()', this.resource)
+    if (!Number.isSafeInteger(permits) || permits < 1 || permits > this.permits)
+      throw invalid(
+        `shrink() takes a number from 1 to ${this.permits}; to give all back, release`,
+        this.resource,
+      )
+    await this.#shrink(permits)
+  }
+
+  async #shrink(permits: number): Promise<void> {
+    this.#throwIfNotHeld()
+    this.#entry.permits = Math.min(this.#entry.permits, permits)
+    await this.#engine.shrink(this.#claim)
+  }
+
+  /**
    * Gives the hold back, so that the next in line gets it. Calling it again does nothing more.
    * Resolves with false if the hold had been lost before; rejects only if the store cannot be reached, in which case the
    * hold ends with its lease.
    */
   release(): Promise<boolean> {
     if (!this.#released) {
-      this.#released = this.#engine.leave(this.#claim)
+      this.#released = this.#engine.leave(this.#entry)
       // The claim may live on under other holds of the same owner; what becomes of it is no longer this one's business.
       this.#unhook()
       this.#onRelease()
     }
     return this.#released
+  }
+
+  /** @internal Why it was lost, if it was. */
+  get lostBecause(): HoldfastError | null {
+    return this.#claim.lostBecause
   }
 
   /** @internal Whether `release` was called. */

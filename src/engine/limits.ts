@@ -8,6 +8,8 @@ export interface Limits {
   /** 0: do not wait at all. Infinity: for ever. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
+  /** Told when the store has answered that the claim waits in line. */
+  readonly onWaiting?: () => void
 }
 
 /** What is left of the limits at `now` for a caller that wants to be done by `deadline`. */
@@ -24,6 +26,20 @@ export function acquireTimeout(resource: string, waitMs: number): HoldfastError 
     resource,
     retryable: true,
   })
+}
+
+/** What is waited for where there is nothing to hold, for errors: the `latch` of the name `ready`. */
+export interface Awaited {
+  readonly kind: string
+  readonly name: string
+}
+
+export function waitTimeout({ kind, name }: Awaited, waitMs: number): HoldfastError {
+  const message =
+    waitMs === 0
+      ? `The ${kind} '${name}' is not open yet`
+      : `The ${kind} '${name}' did not open within ${formatMs(waitMs)}; wait longer, or see who is missing`
+  return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: name, retryable: true })
 }
 
 export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {

@@ -2,19 +2,30 @@ import { type Duration, toMs } from '../base/duration.js'
 import { type Env, systemEnv } from '../base/env.js'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
-import type { Store } from '../contract/store.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import type { Finding, Store } from '../contract/store.js'
 import type { ClaimSpec } from '../engine/claim.js'
 import { Engine } from '../engine/engine.js'
 import { Hold } from '../engine/hold.js'
 import { acquireTimeout } from '../engine/limits.js'
 import { Owners } from '../engine/owners.js'
 import { decodePassed } from '../engine/passed.js'
-import type { LockContext } from './lock.js'
+import { Barrier } from './barrier.js'
+import { Election } from './election.js'
+import type { LockContext } from './entrance.js'
+import { Latch, type LatchOptions } from './latch.js'
+import { type LockedDecorator, locked, type NameOf } from './locked.js'
+import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
-import { checkOptions, claimSpec, type HoldOptions } from './options.js'
+import { type OnceOptions, type OnceOutcome, once } from './once.js'
+import { type AcquireOptions, checkOptions, claimSpec, type HoldOptions } from './options.js'
+import { ReadWriteLock } from './read-write.js'
+import { Semaphore } from './semaphore.js'
+import { StripedLock } from './striped.js'
 import { storeFromUrl } from './urls.js'
 import { type HolderView, holderView, type ResourceView, resourceView } from './views.js'
 
+/** What a client can be told when it is made. */
 export interface HoldfastOptions {
   /** Keeps applications apart: names of different spaces never meet. Default `'default'`. */
   space?: string
@@ -43,6 +54,11 @@ export interface HoldfastOptions {
  * ```
  */
 export class Holdfast implements AsyncDisposable {
+  /** @internal What other modules of the package build their own primitives on. */
+  static contextOf(locks: Holdfast): LockContext {
+    return locks.#context
+  }
+
   readonly #engine: Engine
   readonly #context: LockContext
   readonly #env: Env
@@ -58,7 +74,12 @@ export class Holdfast implements AsyncDisposable {
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
     const space = checkName(options.space ?? 'default', 'The space')
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
-    this.#context = { engine: this.#engine, owners: new Owners(this.#engine), presenceMs }
+    this.#context = {
+      engine: this.#engine,
+      owners: new Owners(this.#engine),
+      presenceMs,
+      leaderships: new Set(),
+    }
   }
 
   /**
@@ -100,6 +121,173 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
+   * The read-write lock of that name: many readers, or one writer. See `docs/read-write-lock.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const config = locks.readWrite('config')
+   * await config.read.run(async () => console.log('reading, with others'))
+   * await config.write.run(async () => console.log('writing, alone'))
+   * ```
+   */
+  readWrite(name: string): ReadWriteLock {
+    return new ReadWriteLock(this.#context, name)
+  }
+
+  /**
+   * The semaphore of that name: at most `capacity` permits at once. All processes must declare the same capacity, or CAPACITY_MISMATCH
+   * is thrown. See `docs/semaphore.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await locks.semaphore('gpu', 4).run(async () => console.log('one of four'), { wait: '1m' })
+   * ```
+   */
+  semaphore(name: string, capacity: number): Semaphore {
+    return new Semaphore(this.#context, name, capacity)
+  }
+
+  /**
+   * The latch of that name, which opens when it was counted down `total` times. See `docs/latch.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const ready = locks.latch('ready', 1)
+   * await ready.countDown()
+   * await ready.wait({ wait: '1m' })
+   * ```
+   */
+  latch(name: string, total: number, options: LatchOptions = {}): Latch {
+    return new Latch(this.#context, name, total, options)
+  }
+
+  /**
+   * The barrier of that name, where `parties` wait for each other, round after round. See `docs/barrier.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const phase = locks.barrier('phase', 2)
+   * await Promise.all([phase.meet(), phase.meet()])
+   * ```
+   */
+  barrier(name: string, parties: number): Barrier {
+    return new Barrier(this.#context, name, parties)
+  }
+
+  /**
+   * A lock in `count` segments; a key always leads to the same one. See `docs/striped-lock.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await locks.striped('stock', 100).for('user:7').run(async () => console.log('one of a hundred segments'))
+   * ```
+   */
+  striped(name: string, count: number): StripedLock {
+    return new StripedLock(this.#context, name, count)
+  }
+
+  /**
+   * Several mutexes, all or none, in an order that cannot deadlock. See `docs/multi-lock.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await locks.all(['account:7', 'account:9']).run(async (hold) => console.log(hold.fences), { wait: '5s' })
+   * ```
+   */
+  all(names: Iterable<string>): MultiLock {
+    return new MultiLock(this.#context, names)
+  }
+
+  /**
+   * The election of that name: of many candidates one leads. See `docs/election.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const leadership = await locks.election('scheduler').campaign({ id: 'node-1' })
+   * console.log('leading in term', leadership.term)
+   * await leadership.resign()
+   * ```
+   */
+  election(name: string): Election {
+    return new Election(this.#context, name)
+  }
+
+  /**
+   * Runs scheduled work in one of many processes: the others, and ticks that come less than `atLeast` after its start, skip it.
+   * See `docs/once.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const outcome = await locks.once('nightly', { atLeast: '10m', atMost: '1h' }, async (hold) => {
+   *   console.log('only here, with fence', hold.fence)
+   * })
+   * console.log(outcome.ran ? 'done' : 'somebody else did it')
+   * ```
+   */
+  once<T>(
+    name: string,
+    options: OnceOptions,
+    work: (hold: Hold) => T | PromiseLike<T>,
+  ): Promise<OnceOutcome<T>> {
+    return once(this.#context, name, options, work)
+  }
+
+  /**
+   * A decorator that runs a method inside the mutex that its arguments name. See `docs/decorator.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   *
+   * class Orders {
+   *   @locks.locked((id) => `order:${id}`)
+   *   async pay(id: string) {
+   *     console.log('nobody else pays', id)
+   *   }
+   * }
+   * await new Orders().pay('42')
+   * ```
+   */
+  locked(name: string | NameOf, options: AcquireOptions = {}): LockedDecorator {
+    return locked(this.#context, name, options)
+  }
+
+  /**
    * Who holds and who waits, resource by resource.
    *
    * @example
@@ -113,7 +301,12 @@ export class Holdfast implements AsyncDisposable {
    * }
    * ```
    */
-  async *inspect(query: { prefix?: string } = {}): AsyncGenerator<ResourceView, void, void> {
+  async *inspect(
+    query: {
+      /** Only resources whose names begin so. Default: all of the space. */
+      prefix?: string
+    } = {},
+  ): AsyncGenerator<ResourceView, void, void> {
     const { prefix = '' } = checkOptions(query, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
     for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
@@ -132,7 +325,13 @@ export class Holdfast implements AsyncDisposable {
    * for (const robbed of await locks.breakHold('order:42')) console.log('took it from', robbed.host, robbed.pid)
    * ```
    */
-  async breakHold(name: string, options: { fence?: number } = {}): Promise<HolderView[]> {
+  async breakHold(
+    name: string,
+    options: {
+      /** Only the hold with this fence, as `inspect()` shows it. Default: every hold of the resource. */
+      fence?: number
+    } = {},
+  ): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
     const { fence } = checkOptions(options, '{ fence: 42 }')
     // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
@@ -140,6 +339,24 @@ export class Holdfast implements AsyncDisposable {
       throw invalid('fence must be the number of the hold to break', resource)
     const robbed = await this.#engine.evict(resource, fence ?? null)
     return robbed.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
+  }
+
+  /**
+   * Looks at the live store and says in plain words what is fine, what is risky and what is wrong with it. `holdfast doctor`
+   * prints the same.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   *
+   * const locks = await Holdfast.open('sqlite:./locks.db')
+   * for (const finding of await locks.check())
+   *   if (finding.level !== 'fine') console.warn(finding.about, finding.text)
+   * await locks.close()
+   * ```
+   */
+  check(): Promise<Finding[]> {
+    return this.#engine.check()
   }
 
   /**
@@ -164,15 +381,20 @@ export class Holdfast implements AsyncDisposable {
         `The passed hold is of space '${space}', this client of '${this.#engine.space}'`,
         resource,
       )
+    const isReentrant = capacity === EXCLUSIVE
     const limits = maxHoldMs === null ? { lease: leaseMs } : { lease: leaseMs, maxHold: maxHoldMs }
     const spec: ClaimSpec = {
-      ...claimSpec({ resource, permits, capacity }, { ...limits, ...options }, this.#context.presenceMs),
+      ...claimSpec(
+        { resource, permits, capacity, isReentrant },
+        { ...limits, ...options },
+        this.#context.presenceMs,
+      ),
       adopts: { id, fence },
     }
-    const claim = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })
-    if (!claim) throw acquireTimeout(resource, 0)
-    if (spec.owner !== null) this.#context.owners.remember(claim)
-    return new Hold(this.#engine, claim)
+    const entry = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })
+    if (!entry) throw acquireTimeout(resource, 0)
+    if (spec.owner !== null && isReentrant) this.#context.owners.remember(entry.claim)
+    return new Hold(this.#engine, entry)
   }
 
   /** Turns those who wait away with CLOSED, gives back every hold, and closes what Holdfast has opened. */

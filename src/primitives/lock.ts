@@ -1,28 +1,9 @@
-import { HoldfastError, invalid } from '../base/errors.js'
-import type { Claim, ClaimSpec } from '../engine/claim.js'
-import type { Engine } from '../engine/engine.js'
-import { currentFrame, Frame, findFrame } from '../engine/flow.js'
-import { Hold } from '../engine/hold.js'
-import { aborted, acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
-import type { Owners } from '../engine/owners.js'
-import { type AcquireOptions, claimSpec, type LockKind, limits, type TryOptions } from './options.js'
-
-/** What the locks of one client share. */
-export interface LockContext {
-  readonly engine: Engine
-  readonly owners: Owners
-  /** null: as long as the lease. */
-  readonly presenceMs: number | null
-}
-
-/** A way in, counted already: every entry ends in a hold, or is left again. */
-interface Entry {
-  readonly claim: Claim
-  /** The caller's callback is over, or there is none: lets the next nested run of the same frame in. */
-  readonly leaveTurn: () => void
-  /** The hold was released: the frame that was entered again need not wait for it any more. */
-  readonly leaveFrame: () => void
-}
+import { invalid } from '../base/errors.js'
+import type { Hold } from '../engine/hold.js'
+import { acquireTimeout } from '../engine/limits.js'
+import { enter, type LockContext } from './entrance.js'
+import { holdOf, runInside } from './inside.js'
+import { type AcquireOptions, type LockKind, limits, type TryOptions } from './options.js'
 
 /** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
 export class Lock {
@@ -63,13 +44,10 @@ export class Lock {
   async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
     const wait = limits(options)
-    const entry = await this.#enter(options, wait)
-    if (!entry) throw acquireTimeout(this.name, wait.waitMs)
-    try {
-      return await this.#runInside(entry, work)
-    } finally {
-      entry.leaveTurn()
-    }
+    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
+    const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
+    return runInside(this.#context, { entrances: [entrance], work: inside, areOrdered: false })
   }
 
   /**
@@ -87,9 +65,9 @@ export class Lock {
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
     const wait = limits(options)
-    const hold = await this.#take(options, wait)
-    if (!hold) throw acquireTimeout(this.name, wait.waitMs)
-    return hold
+    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
+    return holdOf(this.#context, entrance)
   }
 
   /**
@@ -107,85 +85,19 @@ export class Lock {
    * ```
    */
   async tryAcquire(options: TryOptions = {}): Promise<Hold | null> {
-    return this.#take(options, { ...limits(options), waitMs: 0 })
+    const wait = { ...limits(options), waitMs: 0 }
+    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    return entrance && holdOf(this.#context, entrance)
   }
 
   /** Whether anybody holds it now. By the time you read the answer it may have changed: for people, not for decisions. */
   async isLocked(): Promise<boolean> {
-    for await (const line of this.#context.engine.inspect({ prefix: '', resource: this.name })) {
-      return line.claims.some((claim) => claim.fence !== null)
-    }
-    return false
+    const line = await this.#context.engine.line(this.name)
+    return line?.claims.some((claim) => claim.fence !== null) ?? false
   }
 
-  async #take(options: AcquireOptions, wait: Limits): Promise<Hold | null> {
-    const entry = await this.#enter(options, wait)
-    if (!entry) return null
-    // Without a callback nobody knows where its inside ends, so it cannot keep the others of its frame out.
-    entry.leaveTurn()
-    return new Hold(this.#context.engine, entry.claim, entry.leaveFrame)
+  /** @internal What to ask for with these options. */
+  protected kindFor(_options: AcquireOptions): LockKind {
+    return this.#kind
   }
-
-  async #runInside<T>(entry: Entry, work: (hold: Hold) => T | PromiseLike<T>): Promise<T> {
-    const { engine } = this.#context
-    const hold = new Hold(engine, entry.claim, entry.leaveFrame)
-    const frame = new Frame(engine, entry.claim, currentFrame())
-    const outcome = await settled(() => frame.run(() => work(hold)))
-    const wasValid = hold.isReleased || engine.checkValidity(entry.claim)
-    await frame.close()
-    // A failed release hides neither the value nor the error of the work: the hold ends with its lease.
-    const wasHeld = await hold.release().catch(() => true)
-    if ('error' in outcome) throw outcome.error
-    if (!wasValid || !wasHeld) throw entry.claim.lostBecause ?? lostUnnoticed(this.name)
-    return outcome.value
-  }
-
-  /** Enters again where the flow or the owner holds already, else asks the store. null: not to be had at once. */
-  async #enter(options: AcquireOptions, wait: Limits): Promise<Entry | null> {
-    const { engine, owners, presenceMs } = this.#context
-    const spec = claimSpec(this.#kind, options, presenceMs)
-    engine.throwIfClosed()
-    if (wait.signal?.aborted) throw aborted(this.name, wait.signal)
-    const frame = spec.owner === null ? findFrame(engine, this.name) : undefined
-    const deadline = engine.env.now() + wait.waitMs
-    const again = frame ? await this.#enterAgain(frame, spec, wait) : 'lost'
-    if (again !== 'lost') return again
-    const left = frame ? limitsLeft(wait, deadline, engine.env.now()) : wait
-    const claim = spec.owner === null ? await engine.acquire(spec, left) : await owners.acquire(spec, left)
-    return claim && { claim, leaveTurn: () => {}, leaveFrame: () => {} }
-  }
-
-  /** null: not to be had at once. 'lost': the hold was lost while this one waited for its turn, so there is nothing to enter. */
-  async #enterAgain(frame: Frame, spec: ClaimSpec, wait: Limits): Promise<Entry | null | 'lost'> {
-    const { engine } = this.#context
-    if (wait.waitMs === 0 && !frame.turns.isFree) return null
-    const claim = frame.claim.enter(spec)
-    const leaveFrame = frame.enter()
-    try {
-      const leaveTurn = await frame.turns.take(engine.env, wait, this.name)
-      if (engine.checkValidity(claim)) return { claim, leaveTurn, leaveFrame }
-      leaveTurn()
-    } catch (error) {
-      leaveFrame()
-      await engine.leave(claim)
-      throw error
-    }
-    leaveFrame()
-    await engine.leave(claim)
-    return 'lost'
-  }
-}
-
-/** The value or the error of the work, whether it throws, rejects or returns any thenable. */
-async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } | { error: unknown }> {
-  try {
-    return { value: await work() }
-  } catch (error) {
-    return { error }
-  }
-}
-
-function lostUnnoticed(resource: string): HoldfastError {
-  const message = `The hold of '${resource}' was lost before the work was done: the store no longer had it at the release`
-  return new HoldfastError('HOLD_LOST', message, { resource })
 }

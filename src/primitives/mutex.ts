@@ -1,6 +1,7 @@
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import { Lock, type LockContext } from './lock.js'
+import type { LockContext } from './entrance.js'
+import { Lock } from './lock.js'
 
 /** A mutual exclusion lock: at most one holder, in order of arrival, re-entrant within `run`. Keeps no state of its own. */
 export class Mutex extends Lock {
@@ -10,6 +11,7 @@ export class Mutex extends Lock {
       resource: checkName(name, 'The name of a mutex'),
       permits: EXCLUSIVE,
       capacity: EXCLUSIVE,
+      isReentrant: true,
     })
   }
 }

@@ -154,15 +154,15 @@ export function resize(
   })
 }
 
-/** The line as it is; looking changes nothing, so the lapsed are passed over and nobody is promoted. */
+/** The line as it is, also an empty one whose capacity is pinned; looking changes nothing, so the lapsed are passed over and nobody is promoted. */
 export function view(model: Model, now: number, resource: string): LineView | null {
   const alive = model.claims.filter((each) => each.request.resource === resource && each.deadline > now)
-  const first = alive[0]
-  if (!first) return null
   const pin = model.pins.find((each) => each.resource === resource)
+  const capacity = pin?.capacity ?? alive[0]?.capacity
+  if (capacity === undefined) return null
   return {
     resource,
-    capacity: pin?.capacity ?? first.capacity,
+    capacity,
     claims: alive.map((each) => viewOf(each, now)),
   }
 }

@@ -11,6 +11,7 @@ import type {
   ClaimView,
   ClientContext,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   Push,
@@ -135,8 +136,14 @@ class MemoryConnection implements Connection {
     )
     for (const resource of names.filter((name) => name.startsWith(query.prefix)).sort()) {
       const view = this.#step(() => this.#space.lines.view(resource))
-      if (view) yield view
+      if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
+  }
+
+  async check(): Promise<Finding[]> {
+    const text =
+      'Only this process sees these locks; for several processes use sqlite(), redis() or another store.'
+    return [{ level: 'risk', about: 'reach', text }]
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,7 @@ import type {
   ClaimView,
   ClientContext,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   StateChange,
@@ -77,9 +78,14 @@ export class SqliteConnection implements Connection {
     }
     for (let from: string | undefined = prefix; from !== undefined; ) {
       const found = await this.#nextLine(from, prefix)
-      if (found.view) yield found.view
+      if (found.view && found.view.claims.length > 0) yield found.view
       from = found.next
     }
+  }
+
+  check(): Promise<Finding[]> {
+    this.#checkOpen()
+    return this.#user.submit((file) => file.check(), { isLook: true })
   }
 
   close(): Promise<void> {

@@ -116,9 +116,11 @@ class History {
     this.#note(client, `inspect '${prefix}' ${resource ?? ''}`)
     const query = resource === undefined ? { prefix } : { prefix, resource }
     const reply = await linesOf(client.connection.inspect(query))
-    const expected = this.#expectedLines().filter(
-      (line) => line.resource.startsWith(prefix) && (resource === undefined || line.resource === resource),
-    )
+    const lines =
+      resource === undefined
+        ? this.#expectedLines()
+        : [model.view(this.#model, this.#clock.now(), resource)].filter((line) => line !== null)
+    const expected = lines.filter((line) => line.resource.startsWith(prefix))
     await this.#compare(reply, { model: this.#model, reply: expected, pushes: [] })
   }
 
@@ -144,7 +146,7 @@ class History {
 
   #expectedLines(): LineView[] {
     const lines = RESOURCES.map((resource) => model.view(this.#model, this.#clock.now(), resource))
-    return lines.filter((line) => line !== null)
+    return lines.filter((line) => line !== null).filter((line) => line.claims.length > 0)
   }
 
   #scene(): Scene {

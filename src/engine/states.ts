@@ -1,0 +1,148 @@
+import { backoffMs } from '../base/backoff.js'
+import { deferred } from '../base/deferred.js'
+import type { Env } from '../base/env.js'
+import { type HoldfastError, isRetryable } from '../base/errors.js'
+import type { Connection, StateOutcome, StateValue } from '../contract/store.js'
+import type { Calls } from './calls.js'
+import { type Awaited, aborted, type Limits, waitTimeout, watchLimits } from './limits.js'
+import { StateWatch } from './state-watch.js'
+
+const FIRST_RETRY_MS = 1
+const LONGEST_RETRY_MS = 50
+
+export interface StatesContext {
+  readonly env: Env
+  readonly calls: Calls
+  readonly connection: Connection
+}
+
+/** What an update makes of a value. */
+export interface Update {
+  /** null deletes. */
+  readonly value: string | null
+  /** How long it is kept after this write; null: until it is deleted. */
+  readonly retentionMs: number | null
+}
+
+/** The small versioned values beside the lines, with the loops that a store does not have: compare-and-set until it fits, wait until it is so. */
+export class States {
+  readonly #context: StatesContext
+  readonly #watches = new Map<string, StateWatch>()
+  #closed: HoldfastError | null = null
+
+  constructor(context: StatesContext) {
+    this.#context = context
+  }
+
+  async read(key: string): Promise<string | null> {
+    if (this.#closed) throw this.#closed
+    return (await this.#read(key, false))?.value ?? null
+  }
+
+  /**
+   * Changes a value by a function of it, however many others do the same; gives the value after it. Where the function gives null,
+   * nothing is written. It is called again when another came between, and must recognise its own change if that may happen only
+   * once: the answer to a write can get lost.
+   */
+  async update(
+    key: string,
+    change: (value: string | null) => Update | null | Promise<Update | null>,
+  ): Promise<string | null> {
+    const { env, calls } = this.#context
+    if (this.#closed) throw this.#closed
+    const deadline = env.now() + calls.storeTimeoutMs
+    let before = await this.#read(key, false)
+    for (let attempt = 1; ; attempt++) {
+      const update = await change(before?.value ?? null)
+      if (update === null) return before?.value ?? null
+      const outcome = await this.#write(key, before, update, deadline)
+      if (outcome?.written) return outcome.current?.value ?? null
+      await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
+      before = outcome ? outcome.current : await this.#read(key, false)
+    }
+  }
+
+  /** Waits until the value is as wanted, and gives it. */
+  async until(
+    key: string,
+    isWanted: (value: string | null) => boolean,
+    limits: Limits,
+    what: Awaited,
+  ): Promise<string | null> {
+    const { env } = this.#context
+    if (this.#closed) throw this.#closed
+    if (limits.signal?.aborted) throw aborted(what.name, limits.signal)
+    const outcome = deferred<string | null>()
+    const timeout = (): HoldfastError => waitTimeout(what, limits.waitMs)
+    const unwatch = watchLimits(env, limits, what.name, (error) =>
+      outcome.reject(error.code === 'ACQUIRE_TIMEOUT' ? timeout() : error),
+    )
+    const leave = this.#watch(key).add({
+      see(value) {
+        try {
+          if (isWanted(value)) outcome.resolve(value)
+          else if (limits.waitMs === 0) outcome.reject(timeout())
+        } catch (error) {
+          outcome.reject(error)
+        }
+      },
+      fail: outcome.reject,
+    })
+    try {
+      return await outcome.promise
+    } finally {
+      unwatch()
+      leave()
+    }
+  }
+
+  /** A push: this value has changed. */
+  changed(key: string): void {
+    this.#watches.get(key)?.look()
+  }
+
+  /** Any of them may have changed. */
+  changedAny(): void {
+    for (const watch of this.#watches.values()) watch.look()
+  }
+
+  /** Sends everybody away who waits. */
+  close(reason: HoldfastError): void {
+    this.#closed = reason
+    for (const watch of this.#watches.values()) watch.fail(reason)
+  }
+
+  #watch(key: string): StateWatch {
+    const known = this.#watches.get(key)
+    if (known) return known
+    const watch = new StateWatch({
+      env: this.#context.env,
+      read: async () => (await this.#read(key, true))?.value ?? null,
+      onIdle: () => void this.#watches.delete(key),
+    })
+    this.#watches.set(key, watch)
+    return watch
+  }
+
+  #read(key: string, watch: boolean): Promise<StateValue | null> {
+    const { env, calls, connection } = this.#context
+    return calls.repeated(env.now() + calls.storeTimeoutMs, () => connection.read(key, watch))
+  }
+
+  /** null: nobody knows whether it was written. */
+  async #write(
+    key: string,
+    before: StateValue | null,
+    update: Update,
+    deadline: number,
+  ): Promise<StateOutcome | null> {
+    const { env, calls, connection } = this.#context
+    const change = { key, expect: before?.version ?? null, ...update }
+    try {
+      return await calls.within(calls.oneCallMs, () => connection.write(change))
+    } catch (error) {
+      if (!isRetryable(error) || env.now() >= deadline) throw calls.unavailable(error)
+      return null
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { hostname } from 'node:os'
+import { invalid } from '../base/errors.js'
+import { checkName } from '../base/names.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import { acquireTimeout } from '../engine/limits.js'
+import { enter, type LockContext } from './entrance.js'
+import { holdOf } from './inside.js'
+import { type Leader, Leadership } from './leadership.js'
+import { type AcquireOptions, checkOptions, limits } from './options.js'
+import { resourceView } from './views.js'
+
+/** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
+export interface CampaignOptions extends Omit<AcquireOptions, 'owner'> {
+  /** What observers see: the name or address of this candidate. Default: host and process id. */
+  id?: string
+}
+
+/** What `observe` can be told. */
+export interface ObserveOptions {
+  /** Ends the observation when aborted. */
+  signal?: AbortSignal
+}
+
+/** So many of the latest leaders are kept, so that an observer that was slow for a moment misses none. */
+const REMEMBERED = 16
+/** How long observers are told of them. Who leads is in the line, for as long as it leads. */
+const RETENTION_MS = 30 * 86_400_000
+
+/**
+ * Of many candidates one leads, until it resigns or is lost; then the next in line does.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { memory } from 'holdfast/memory'
+ *
+ * const election = new Holdfast(memory()).election('scheduler')
+ * const leadership = await election.campaign({ id: 'node-1' })
+ * console.log('leading in term', leadership.term)
+ * leadership.signal.addEventListener('abort', () => console.log('no longer the leader'))
+ * await leadership.resign()
+ * ```
+ */
+export class Election {
+  readonly #context: LockContext
+  readonly #key: string
+  /** The name of the election. */
+  readonly name: string
+
+  /** Made by `locks.election(name)`. */
+  constructor(context: LockContext, name: string) {
+    this.#context = context
+    this.name = checkName(name, 'The name of an election')
+    this.#key = checkName(`election:${name}`, 'The name of an election')
+  }
+
+  /**
+   * Stands in line to lead; resolves when elected. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts.
+   */
+  async campaign(options: CampaignOptions = {}): Promise<Leadership> {
+    const { id = `${hostname()}:${process.pid}`, ...rest } = checkOptions(options, "{ id: 'node-1' }")
+    if (typeof id !== 'string' || id === '') throw invalid('id must be a non-empty string', this.name)
+    const wait = limits(options)
+    const kind = { resource: this.#key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
+    const entrance = await enter(this.#context, kind, { ...rest, owner: id }, wait)
+    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
+    const hold = holdOf(this.#context, entrance)
+    try {
+      await this.#announce({ id, term: hold.fence })
+    } catch (error) {
+      await hold.release().catch(() => {})
+      throw error
+    }
+    return this.#won(new Leadership(hold, id, (leadership) => this.#context.leaderships.delete(leadership)))
+  }
+
+  /** Gives up every leadership of this name that this client has. */
+  async resign(): Promise<void> {
+    const mine = [...this.#context.leaderships].filter(({ hold }) => hold.resource === this.#key)
+    await Promise.all(mine.map((leadership) => leadership.resign()))
+  }
+
+  /** Who leads now; null: nobody. By the time you read the answer it may have changed. */
+  async leader(): Promise<Leader | null> {
+    const { engine } = this.#context
+    const line = await engine.line(this.#key)
+    const holder = line && resourceView(line, engine.env).holders[0]
+    return holder ? { id: holder.owner, term: holder.fence } : null
+  }
+
+  /**
+   * The present leader, and then every new one, in the order of their terms. Never ends by itself: break out of the loop, or abort
+   * the signal.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const election = new Holdfast(memory()).election('scheduler')
+   * void election.campaign({ id: 'node-1' })
+   * for await (const leader of election.observe()) {
+   *   console.log(leader.id, 'leads in term', leader.term)
+   *   break
+   * }
+   * ```
+   */
+  async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader, void, void> {
+    const wait = limits(options)
+    const announced = parse(await this.#context.engine.states.read(this.#key)).at(-1)
+    const present = await this.leader()
+    let seen = present?.term ?? announced?.term ?? 0
+    if (present) yield present
+    while (!wait.signal?.aborted) {
+      for (const leader of await this.#leadersAfter(seen, wait.signal)) {
+        seen = leader.term
+        yield leader
+      }
+    }
+  }
+
+  /** Empty: the signal was aborted. */
+  async #leadersAfter(seen: number, signal: AbortSignal | undefined): Promise<Leader[]> {
+    const isNewer = (leader: Leader): boolean => leader.term > seen
+    const { states } = this.#context.engine
+    try {
+      const value = await states.until(
+        this.#key,
+        (each) => parse(each).some(isNewer),
+        { waitMs: Infinity, signal },
+        { kind: 'election', name: this.name },
+      )
+      return parse(value).filter(isNewer)
+    } catch (error) {
+      if (signal?.aborted) return []
+      throw error
+    }
+  }
+
+  /** Tells the observers. A leader that was so slow that another leads already tells nobody: its hold is lost anyway. */
+  async #announce(leader: Leader): Promise<void> {
+    await this.#context.engine.states.update(this.#key, (value) => {
+      const leaders = parse(value)
+      if ((leaders.at(-1)?.term ?? 0) >= leader.term) return null
+      return { value: JSON.stringify([...leaders, leader].slice(-REMEMBERED)), retentionMs: RETENTION_MS }
+    })
+  }
+
+  #won(leadership: Leadership): Leadership {
+    const { leaderships } = this.#context
+    leaderships.add(leadership)
+    leadership.signal.addEventListener('abort', () => leaderships.delete(leadership))
+    return leadership
+  }
+}
+
+function parse(value: string | null): Leader[] {
+  return value === null ? [] : (JSON.parse(value) as Leader[])
+}

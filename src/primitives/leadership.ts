@@ -1,0 +1,51 @@
+import type { Hold } from '../engine/hold.js'
+
+/** Who leads. */
+export interface Leader {
+  /** What the candidate called itself. */
+  readonly id: string
+  /** The number of the leadership: greater than that of every earlier one. It is the fence of the leader's hold. */
+  readonly term: number
+}
+
+/** An election that was won, until it is lost or resigned. */
+export class Leadership implements AsyncDisposable {
+  readonly #onResign: (leadership: Leadership) => void
+  /** The hold under it, for guards that take a hold. */
+  readonly hold: Hold
+  /** What this candidate called itself. */
+  readonly id: string
+
+  /** @internal Made by `campaign`. */
+  constructor(hold: Hold, id: string, onResign: (leadership: Leadership) => void) {
+    this.hold = hold
+    this.id = id
+    this.#onResign = onResign
+  }
+
+  /** The number of this leadership, which is the fence of its hold. Whatever the leader changes should check it. */
+  get term(): number {
+    return this.hold.fence
+  }
+
+  /** Whether it still leads, by the clock: right also straight after a pause of the process. */
+  get isLeader(): boolean {
+    return this.hold.isValid
+  }
+
+  /** Aborts when the leadership is lost, with a HOLD_LOST error as its reason. Resigning does not abort it. */
+  get signal(): AbortSignal {
+    return this.hold.signal
+  }
+
+  /** Lets the next candidate lead. Resolves with false if the leadership had been lost before. */
+  resign(): Promise<boolean> {
+    this.#onResign(this)
+    return this.hold.release()
+  }
+
+  /** For `await using`: resigns. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.resign()
+  }
+}

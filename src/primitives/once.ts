@@ -1,0 +1,84 @@
+import { type Duration, toMs } from '../base/duration.js'
+import { invalid } from '../base/errors.js'
+import { checkName } from '../base/names.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import type { Hold } from '../engine/hold.js'
+import { enter, type LockContext, leave } from './entrance.js'
+import { runInside } from './inside.js'
+import { checkOptions, type HoldOptions } from './options.js'
+
+/** When a tick runs, and for how long it may. */
+export interface OnceOptions {
+  /**
+   * For how long after its start nobody starts it again, however fast it was and even if it failed. Longer than clocks differ,
+   * shorter than the time between two ticks.
+   */
+  atLeast: Duration
+  /** The longest that the work may take; then its hold is lost, its signal aborts, and another may start. */
+  atMost: Duration
+  /** How long the others stand back when the process that does the work dies. Default `'30s'`, at most `atMost`. */
+  lease?: Duration
+  /** For people who look at the line. */
+  label?: string
+}
+
+/** What became of a tick. */
+export type OnceOutcome<T> =
+  | {
+      /** It ran here. */
+      readonly ran: true
+      /** What the work gave. */
+      readonly value: T
+    }
+  | {
+      /** Somebody else does it now, or has started it less than `atLeast` ago. */
+      readonly ran: false
+    }
+
+const DEFAULT_LEASE_MS = 30_000
+
+/** Runs the work unless another process does so now, or has started it less than `atLeast` ago. */
+export async function once<T>(
+  context: LockContext,
+  name: string,
+  options: OnceOptions,
+  work: (hold: Hold) => T | PromiseLike<T>,
+): Promise<OnceOutcome<T>> {
+  const key = checkName(`once:${checkName(name, 'The name for once()')}`, 'The name for once()')
+  const { atLeastMs, hold } = parse(options, name)
+  if (typeof work !== 'function') throw invalid('once() takes a function as its last argument', name)
+  const kind = { resource: key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
+  const entrance = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
+  if (!entrance) return { ran: false }
+  const fence = entrance.entry.claim.fence
+  const isFirst = await start(context, key, fence, atLeastMs).catch(async (error) => {
+    await leave(context.engine, entrance)
+    throw error
+  })
+  if (!isFirst) {
+    await leave(context.engine, entrance)
+    return { ran: false }
+  }
+  const inside = ([only]: readonly Hold[]): T | PromiseLike<T> => work(only as Hold)
+  return {
+    ran: true,
+    value: await runInside(context, { entrances: [entrance], work: inside, areOrdered: false }),
+  }
+}
+
+/** Writes down that it has started, before it does: a run that dies is not repeated within its time either. */
+async function start(context: LockContext, key: string, fence: number, atLeastMs: number): Promise<boolean> {
+  const mine = String(fence)
+  const after = await context.engine.states.update(key, (value) =>
+    value === null ? { value: mine, retentionMs: atLeastMs } : null,
+  )
+  return after === mine
+}
+
+function parse(options: OnceOptions, name: string): { atLeastMs: number; hold: HoldOptions } {
+  const { atLeast, atMost, lease, label } = checkOptions(options, "{ atLeast: '1m', atMost: '1h' }")
+  const atLeastMs = toMs(atLeast, { name: 'atLeast', minMs: 1 })
+  const maxHold = toMs(atMost, { name: 'atMost', minMs: 10 })
+  const leaseMs = lease === undefined ? DEFAULT_LEASE_MS : toMs(lease, { name: 'lease', minMs: 10 })
+  return { atLeastMs, hold: { lease: Math.min(leaseMs, maxHold), maxHold, label: label ?? name } }
+}
