@@ -41,8 +41,6 @@ export class RedisConnection implements Connection {
   #isHearing = false
   /** Something was answered before the channel was heard. */
   #mayHaveMissed = false
-  /** With `replicas`: the claims that wait, for the beat that confirms their grants. */
-  readonly #waiting = new Map<string, Beat>()
   #closing: Promise<void> | undefined
 
   constructor(user: RedisUser, context: ClientContext) {
@@ -61,7 +59,6 @@ export class RedisConnection implements Connection {
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
     const { reply, isSafe } = await this.#askReachably(request)
     this.#mayHaveMissed ||= !this.#isHearing
-    if (this.#user.replicas && reply.status === 'waiting') this.#waiting.set(request.id, beatOf(request))
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
     throw outOfReach(`fewer than ${this.#user.replicas?.count} replicas have the grant; it was given back`)
@@ -81,16 +78,15 @@ export class RedisConnection implements Connection {
 
   async #ask(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
     const key = this.#names.line(request.resource)
-    const { text, isSafe } = await this.#user.turns.submit(key, claimArguments(request, this.#channel))
+    const { text, isSafe } = await this.#user.turns.submit(key, claimText(request, this.#channel))
     return { reply: claimReply(text), isSafe }
   }
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
-    this.#waiting.delete(id)
     const { driver } = this.#user.runner
     const losses = driver?.losses
-    const { text } = await this.#user.turns.submit(this.#names.line(resource), ['release', token(id)])
+    const { text } = await this.#user.turns.submit(this.#names.line(resource), `release ${token(id)}`)
     // A client may have sent it twice, and the first time may have been the one that found the claim: ask again, knowing that.
     if (text === '0' && driver?.losses !== losses) throw outOfReach('the connection was lost meanwhile')
     return text === '1'
@@ -206,27 +202,8 @@ export class RedisConnection implements Connection {
     const resource = this.#names.resourceOf(match?.[3] ?? '')
     if (!match || resource === null) return
     const id = fromToken(match[2] ?? '')
-    const beat = this.#waiting.get(id)
-    this.#waiting.delete(id)
     if (match[1] === undefined) this.#context.push({ type: 'lost', resource, id })
-    else if (beat) void this.#confirm(beat)
     else this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
-  }
-
-  /**
-   * The grant was written by whoever released, over another connection, and WAIT speaks for its own connection only: so it is renewed over
-   * ours first. What too few replicas have in time is given back. Never rejects.
-   */
-  async #confirm(beat: Beat): Promise<void> {
-    const { resource, id } = beat
-    try {
-      const [reply] = await this.pulse([beat])
-      if (reply?.status === 'held') this.#context.push({ type: 'granted', resource, id, fence: reply.fence })
-      else this.#context.push({ type: 'gap' })
-    } catch {
-      await this.release(resource, id).catch(() => {})
-      this.#context.push({ type: 'lost', resource, id })
-    }
   }
 
   async #beat(groups: readonly { key: string; indexes: readonly number[] }[], beats: readonly Beat[]) {
@@ -277,32 +254,18 @@ export class RedisConnection implements Connection {
   }
 }
 
-function claimArguments(request: ClaimRequest, channel: string): string[] {
-  const { adopts } = request
-  const mode = adopts
-    ? `adopt ${token(adopts.id)} ${adopts.fence}`
-    : request.steal
-      ? 'steal'
-      : request.queue
-        ? 'queue'
-        : 'try'
-  return [
-    mode,
-    token(request.id),
-    channel,
-    String(request.permits),
-    String(request.capacity),
-    toUs(request.leaseMs),
-    toUs(request.presenceMs),
-    request.maxHoldMs === null ? '0' : toUs(request.maxHoldMs),
-    String(request.floor),
-    String(request.block),
-    request.info,
-  ]
+/** One claim in the words of the turn script. */
+function claimText(request: ClaimRequest, channel: string): string {
+  const { permits, capacity, floor, block, info } = request
+  const maxHold = request.maxHoldMs === null ? 0 : toUs(request.maxHoldMs)
+  const durations = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)} ${maxHold}`
+  return `${modeOf(request)} ${token(request.id)} ${channel} ${permits} ${capacity} ${durations} ${floor} ${block} ${info}`
 }
 
-function beatOf({ resource, id, leaseMs, presenceMs }: ClaimRequest): Beat {
-  return { resource, id, leaseMs, presenceMs }
+function modeOf({ adopts, steal, queue }: ClaimRequest): string {
+  if (adopts) return `adopt/${token(adopts.id)}/${adopts.fence}`
+  if (steal) return 'steal'
+  return queue ? 'queue' : 'try'
 }
 
 function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {

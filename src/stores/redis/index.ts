@@ -66,7 +66,10 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     replicas: checkReplicas(options),
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
-  return new RedisStore(user, address ? isUnwatchedAddress(address) : isUnwatched(urlOrClient))
+  return new RedisStore(user, {
+    isCluster: address ? address.kind === 'cluster' : isCluster(urlOrClient),
+    mayMissMessages: address ? isUnwatchedAddress(address) : isUnwatched(urlOrClient),
+  })
 }
 
 class RedisStore implements Store {
@@ -74,19 +77,27 @@ class RedisStore implements Store {
   readonly capabilities: Capabilities
   readonly #user: RedisUser
 
-  constructor(user: RedisUser, mayMissMessages: boolean) {
+  constructor(user: RedisUser, topology: { isCluster: boolean; mayMissMessages: boolean }) {
     this.#user = user
     this.capabilities = {
       perHoldLease: true,
-      // The server does nothing else meanwhile: so many take a few milliseconds.
-      maxBeats: 1000,
-      askNextEveryMs: mayMissMessages ? 1000 : null,
+      // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
+      // and in a call of its own it does not suffer from a dead master of others.
+      maxBeats: topology.isCluster ? 1 : 1000,
+      askNextEveryMs: topology.mayMissMessages ? 1000 : null,
+      // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
+      confirmHandOffs: user.replicas !== null,
     }
   }
 
   connect(client: ClientContext): Connection {
     return new RedisConnection(this.#user, client)
   }
+}
+
+function isCluster(client: unknown): boolean {
+  const { nodes, nodeClient } = client as { nodes?: unknown; nodeClient?: unknown }
+  return typeof nodes === 'function' || typeof nodeClient === 'function'
 }
 
 /** node-redis' Sentinel mends its connection for messages by itself, and does not say so. */

@@ -97,7 +97,12 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
   const open = {
     single: () => module.createClient({ ...options, database, socket: { ...socket, ...nodes[0] } }),
     cluster: () =>
-      module.createCluster({ rootNodes: nodes.map((node) => ({ socket: node })), defaults: options }),
+      module.createCluster({
+        rootNodes: nodes.map((node) => ({ socket: node })),
+        defaults: options,
+        // It looks for the new master of a slot only that often; 5 s by itself.
+        topologyRefreshOnReconnectionAttemptStrategy: 500,
+      }),
     sentinel: () =>
       module.createSentinel({
         name: master,

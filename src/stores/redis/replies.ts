@@ -4,8 +4,8 @@ import { fromToken } from './names.js'
 /** The words of the scripts, as the contract has them. Durations travel as microseconds. */
 
 export function toUs(ms: number): string {
-  // Beyond this no sum with the clock would be exact; it is a thousand years.
-  return String(Math.min(Math.round(ms * 1000), 2 ** 55 / 1000))
+  // Beyond this no sum with the clock would be exact; it is a hundred years and more.
+  return String(Math.min(Math.round(ms * 1000), 2 ** 52))
 }
 
 export function toMs(us: string | undefined): number {

@@ -14,7 +14,8 @@ export interface Answer {
 
 interface Call {
   readonly key: string
-  readonly args: readonly string[]
+  /** What the turn script takes for it. */
+  readonly words: string
   resolve(answer: Answer): void
   reject(error: unknown): void
 }
@@ -33,11 +34,11 @@ export class Turns {
     this.#replicas = replicas
   }
 
-  submit(key: string, args: readonly string[]): Promise<Answer> {
+  submit(key: string, words: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
       // Runs once all promises that are settled by now have been followed up: so one reply's callers meet in the next turn.
       if (this.#calls.length === 0) process.nextTick(() => this.#flush())
-      this.#calls.push({ key, args, resolve, reject })
+      this.#calls.push({ key, words, resolve, reject })
       if (this.#calls.length >= MOST_CALLS) this.#flush()
     })
   }
@@ -69,7 +70,7 @@ export class Turns {
       const args: string[] = []
       for (const call of calls) {
         keys.push(call.key)
-        args.push(...call.args)
+        args.push(call.words)
       }
       const { text, isSafe } = await this.#run(keys, args)
       const answers = text.split(',')
@@ -82,7 +83,7 @@ export class Turns {
   async #run(keys: readonly string[], args: readonly string[]): Promise<Answer> {
     if (!this.#replicas) return { text: String(await this.#runner.run(turnScript, keys, args)), isSafe: true }
     // A release that a fail-over loses costs time only.
-    const isOnlyRelease = args.length === 2 * keys.length
+    const isOnlyRelease = args.every((call) => call.startsWith('release '))
     const wanted = isOnlyRelease ? { count: 0, timeoutMs: 1 } : this.#replicas
     const { reply, acknowledged } = await this.#runner.runDurably(turnScript, keys, args, wanted)
     return { text: String(reply), isSafe: acknowledged >= this.#replicas.count }

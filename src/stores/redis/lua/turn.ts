@@ -6,10 +6,10 @@ import { defineScript } from './script.js'
  *
  *     KEYS     for each call its line
  *     ARGV[1]  retentionMs
- *     then for each call one of
- *       release, ID
- *       MODE, ID, CLIENT (its channel), PERMITS, CAPACITY, LEASE, PRESENCE, MAXHOLD (0: none), FLOOR, BLOCK, INFO
- *     where MODE is queue, try, steal or `adopt OLD_ID FENCE`
+ *     then for each call one text, since each argument costs the client about as much as a call does:
+ *       release ID
+ *       MODE ID CLIENT (its channel) PERMITS CAPACITY LEASE PRESENCE MAXHOLD (0: none) FLOOR BLOCK INFO
+ *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
  *              granted FENCE LEFT | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
@@ -22,20 +22,19 @@ import { defineScript } from './script.js'
  */
 export const turnScript = defineScript(`
 local claim, release
+local mode, id, client, permits, capacity, lease, presence, maxHold, floor, block, info
 local wallText = string.format('%.0f', wall)
 local retentionUs = retentionMs * 1000
 
 local function prepare()
 ${lineLua}
-  claim = function(key, at)
-    local mode, id = ARGV[at], ARGV[at + 1]
-    local permits, capacity = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    local lease, presence = tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
+  claim = function(key)
+    permits, capacity, lease = tonumber(permits), tonumber(capacity), tonumber(lease)
 
     local function newRow()
-      return { fence = 0, expires = now + presence, since = now, permits = permits, capacity = capacity,
-        maxHold = tonumber(ARGV[at + 7]), floor = tonumber(ARGV[at + 8]), block = tonumber(ARGV[at + 9]),
-        prev = line.tail, next = '-', client = ARGV[at + 2], info = ARGV[at + 10] }
+      return { fence = 0, expires = now + tonumber(presence), since = now, permits = permits, capacity = capacity,
+        maxHold = tonumber(maxHold), floor = tonumber(floor), block = tonumber(block),
+        prev = line.tail, next = '-', client = client, info = info }
     end
 
     local function grant(row)
@@ -77,7 +76,7 @@ ${lineLua}
       settle()
       local mine = find(id)
       if mine then return claimText(id, mine) end
-      local oldId, fence = string.match(mode, '^adopt (%S+) (%d+)$')
+      local oldId, fence = string.match(mode, '^adopt/(%S+)/(%d+)$')
       if oldId then return adopt(oldId, fence) end
       local most = line.pinned or (line.head == '-' and capacity or line.capacity)
       local isKnown = capacity == most or capacity == line.declared
@@ -92,8 +91,7 @@ ${lineLua}
     return reply
   end
 
-  release = function(key, at)
-    local id = ARGV[at + 1]
+  release = function(key)
     open(key, id)
     local wasThere = '0'
     if find(id) then
@@ -107,57 +105,60 @@ ${lineLua}
 end
 
 -- A claim on a line that nobody is in, without anything special about it. Tells nothing if it is another case.
-local function quickClaim(key, at)
-  local mode, id, permits, capacity, block = ARGV[at], ARGV[at + 1], ARGV[at + 3], ARGV[at + 4], ARGV[at + 9]
-  if (mode ~= 'queue' and mode ~= 'try') or ARGV[at + 7] ~= '0' or tonumber(permits) > tonumber(capacity) then return end
+local function quickClaim(key)
+  if (mode ~= 'queue' and mode ~= 'try') or maxHold ~= '0' or tonumber(permits) > tonumber(capacity) then return end
   local text = redis.call('HGET', key, '#')
   local last, ttl = '0', '0'
   if text then
     last, ttl = string.match(text, '^(%d+) (%d+)$')
     if not last then return end
   end
-  local fence = math.max(tonumber(last) + 1, math.min(tonumber(ARGV[at + 8]) + 1, wall + SKEW_US), wall)
+  local fence = math.max(tonumber(last) + 1, math.min(tonumber(floor) + 1, wall + SKEW_US), wall)
   local newest = fence + tonumber(block) - 1
   if newest > FAR then error('HOLDFAST_FENCE_LIMIT') end
-  local expires = wall + tonumber(ARGV[at + 5])
+  local expires = wall + tonumber(lease)
   local endsAt = math.max(expires, newest) + retentionUs
   local isKeptLonger = tonumber(ttl) < endsAt
   if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionUs) end
   local fenceText = string.format('%.0f', fence)
   local lastText = newest == fence and fenceText or string.format('%.0f', newest)
   redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' ' .. fenceText .. ' '
-    .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. permits .. ' ' .. capacity .. ' 0 ' .. ARGV[at + 8] .. ' ' .. block
-    .. ' - - ' .. ARGV[at + 2] .. ' ' .. ARGV[at + 10])
+    .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. permits .. ' ' .. capacity .. ' 0 ' .. floor .. ' ' .. block
+    .. ' - - ' .. client .. ' ' .. info)
   if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
-  return 'granted ' .. fenceText .. ' ' .. ARGV[at + 5]
+  return 'granted ' .. fenceText .. ' ' .. lease
 end
 
 -- The release of the only claim in a line.
-local function quickRelease(key, at)
+local function quickRelease(key)
   local text = redis.call('HGET', key, '#')
   if not text then return '0' end
-  local counter, id, expires = string.match(text, '^(%d+ %d+) %d+ (%S+) %d+ (%d+) ')
-  if id ~= ARGV[at + 1] or tonumber(expires) <= wall then return end
+  local counter, holder, expires = string.match(text, '^(%d+ %d+) %d+ (%S+) %d+ (%d+) ')
+  if holder ~= id or tonumber(expires) <= wall then return end
   redis.call('HSET', key, '#', counter)
   return '1'
 end
 
-local function handle(key, at)
-  local isRelease = ARGV[at] == 'release'
-  local reply = (isRelease and quickRelease or quickClaim)(key, at)
+local function handle(key, call)
+  id = string.match(call, '^release (%S+)$')
+  local isRelease = id ~= nil
+  if not isRelease then
+    mode, id, client, permits, capacity, lease, presence, maxHold, floor, block, info = string.match(call,
+      '^(%S+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+  end
+  local reply = (isRelease and quickRelease or quickClaim)(key)
   if reply then return reply end
   if not claim then prepare() end
-  return (isRelease and release or claim)(key, at)
+  return (isRelease and release or claim)(key)
 end
 
-local replies, at = {}, 2
+local replies = {}
 for number, key in ipairs(KEYS) do
-  local isDone, reply = pcall(handle, key, at)
+  local isDone, reply = pcall(handle, key, ARGV[number + 1])
   if not isDone then
     reply = 'error ' .. string.gsub(type(reply) == 'table' and reply.err or tostring(reply), ',', ';')
   end
   replies[number] = reply
-  at = at + (ARGV[at] == 'release' and 2 or 11)
 end
 return table.concat(replies, ',')
 `)
