@@ -22,7 +22,7 @@ export interface ObserveOptions {
 }
 
 /** So many of the latest leaders are kept, so that an observer that was slow for a moment misses none. */
-const REMEMBERED = 16
+const REMEMBERED = 100
 /** How long observers are told of them. Who leads is in the line, for as long as it leads. */
 const RETENTION_MS = 30 * 86_400_000
 
