@@ -1,4 +1,5 @@
-// npm test: the whole suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`.
+// npm test: the suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`. With --all (npm run test:all), every case of the
+// conformance suite runs on every store through every client; otherwise the clients of one store share them.
 // It says which servers it cannot have, at the beginning and at the end. The last line says how many tests passed and failed.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,8 +17,11 @@ rmSync(report, { force: true })
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
 // vitest ends when the channel to us closes: see test/servers/end-with-run.ts.
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...process.argv.slice(2)]
-process.exitCode = tell(await runNode(args, { stdio }))
+const given = process.argv.slice(2).filter((argument) => argument !== '--all')
+const isAll = given.length < process.argv.length - 2
+const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...given]
+const env = isAll ? { ...process.env, HOLDFAST_TEST_ALL: '1' } : process.env
+process.exitCode = tell(await runNode(args, { stdio, env }))
 
 function tell(code) {
   try {

@@ -1,5 +1,8 @@
 import { startRedisCluster } from '../servers/redis-cluster.js'
 import { runCasesOnRedis } from '../stores/redis/conformance.js'
 
-for (const driver of ['ioredis', 'redis'] as const)
-  runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, () => startRedisCluster())
+;(['ioredis', 'redis'] as const).forEach((driver, index) => {
+  runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, () => startRedisCluster(), {
+    share: { part: index + 1, of: 3 },
+  })
+})

@@ -17,6 +17,8 @@ export class Ears {
   readonly #env: Env
   readonly #driver: () => Promise<Driver>
   readonly #listeners = new Map<string, Set<Listener>>()
+  /** The channels whose end the server has not confirmed yet. */
+  readonly #leaving = new Map<string, Promise<unknown>>()
   #ear: Ear | undefined
   #opening: Promise<void> | undefined
   #failures = 0
@@ -34,6 +36,8 @@ export class Ears {
     const others = this.#listeners.get(channel)
     if (others) others.add(listener)
     else this.#listeners.set(channel, new Set([listener]))
+    // A client may take the channel for subscribed until it has heard that it is not any more.
+    await this.#leaving.get(channel)
     if (!this.#ear) return this.#open()
     await this.#subscribe(this.#ear, [channel])
   }
@@ -44,7 +48,10 @@ export class Ears {
     if (listeners === undefined || listeners.size > 0) return
     this.#listeners.delete(channel)
     if (this.#listeners.size === 0) return this.close()
-    await this.#ear?.unsubscribe(channel).catch(() => {})
+    const leaving = Promise.resolve(this.#ear?.unsubscribe(channel)).catch(() => {})
+    this.#leaving.set(channel, leaving)
+    await leaving
+    if (this.#leaving.get(channel) === leaving) this.#leaving.delete(channel)
   }
 
   close(): void {

@@ -235,9 +235,14 @@ export const latchCases: readonly CaseSpec[] = [
     behaviours: [97, 115],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: '5s' })
+      let answered = 0
+      store.around = async (_call, go) => {
+        const answer = await go()
+        answered++
+        return answer
+      }
       const wait = locks.latch('ready', 1).wait()
-      await eventually('the first read', () => store.count('read') > 0)
-      await pass(20)
+      await eventually('the first read', () => answered > 0)
       store.cut('read')
       await scene.client().latch('ready', 1).countDown()
       const reads = store.count('read')

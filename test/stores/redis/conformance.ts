@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { type RedisOptions, redis } from '../../../src/stores/redis/index.js'
-import { runCases } from '../../conformance/run-cases.js'
+import { runCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
 
 /** Somewhere to run the suite. */
@@ -10,12 +10,12 @@ interface Place {
   stop(): Promise<unknown>
 }
 
-/** The whole conformance suite through one client, each case with keys of its own. */
+/** The conformance suite through one client, each case with keys of its own. */
 export function runCasesOnRedis(
   driver: NonNullable<RedisOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  need = { own: true },
+  { own = true, share }: { own?: boolean; share?: Share } = {},
 ): void {
   describeOn(
     'redis',
@@ -27,14 +27,15 @@ export function runCasesOnRedis(
       })
       afterAll(() => place.stop())
 
-      runCases({
+      const subject = {
         name: title,
         async open() {
           const url = `${place.url}?driver=${driver}&prefix=test-${systemEnv.id()}`
           return { store: () => redis(url), url, dispose: async () => {} }
         },
-      })
+      }
+      runCases(subject, share)
     },
-    need,
+    { own },
   )
 }
