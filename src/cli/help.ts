@@ -1,5 +1,5 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one
-                   file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, … (default:
+                   $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
@@ -47,8 +47,8 @@ Options:
   --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one file of
-                       this user, ~/.local/state/holdfast/locks.db)
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, … (default: $HOLDFAST_STORE,
+                       else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
@@ -61,7 +61,7 @@ Examples:
   holdfast run nightly-report -- ./report.sh
   holdfast run deploy --wait 5m --label "$USER" -- ./deploy.sh production
   holdfast run sync --try -- rsync -a src/ backup/ || [ $? -eq 75 ]
-  HOLDFAST_STORE=sqlite:/var/lib/app/locks.db holdfast run migrate -- npm run migrate
+  HOLDFAST_STORE=redis://locks.internal:6379 holdfast run migrate -- npm run migrate
 
 Exit codes:
   the command's own, 128+n if signal n ended it, or
@@ -126,7 +126,7 @@ ${STORE_HELP}
 
 Examples:
   holdfast doctor
-  holdfast doctor --store sqlite:/var/lib/app/locks.db
+  holdfast doctor --store redis://locks.internal:6379
 
 Exit codes:
    0  everything is fine

@@ -1,24 +1,32 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { redisFenceKey } from '../../src/fence/index.js'
+import { describeOn } from '../servers/availability.js'
+import { borrowRedis } from '../servers/redis.js'
 import { openRedis } from './clients.mjs'
 import { pausedWorkerIsRefused } from './paused.js'
-import { needs } from './sql-cases.js'
 
-const VARIABLE = 'HOLDFAST_TEST_REDIS_URL'
-const url = process.env[VARIABLE] ?? ''
-const skip = needs(VARIABLE)
+const DRIVERS = ['ioredis', 'iovalkey', 'redis']
 
 const OLD = 1_790_000_000_000_000
 const NEW = 1_790_000_000_000_001
 
-describe.each(['ioredis', 'iovalkey', 'redis'])('a guarded write in Redis, %s', (driver) => {
+const title = 'a guarded write in Redis'
+describeOn('redis', title, () => describe.each(DRIVERS)('through %s', cases), { own: false })
+
+function cases(driver: string): void {
+  let server: Awaited<ReturnType<typeof borrowRedis>>
+  beforeAll(async () => {
+    server = await borrowRedis()
+  })
+  afterAll(() => server.stop())
+
   const open = async () => {
-    const redis = await openRedis(driver, url)
+    const redis = await openRedis(driver, server.url)
     onTestFinished(() => void redis.close())
     return { ...redis, key: `test:${process.pid}:${Math.random()}` }
   }
 
-  it.skipIf(skip)(`takes newer and equal fences, and refuses older ones ${skip ?? ''}`, async () => {
+  it('takes newer and equal fences, and refuses older ones', async () => {
     const { guard, get, key, client } = await open()
     await guard.set(OLD, key, 'a')
     await guard.set(NEW, key, 'b')
@@ -34,7 +42,7 @@ describe.each(['ioredis', 'iovalkey', 'redis'])('a guarded write in Redis, %s', 
     expect(await client.ttl(redisFenceKey(key))).toBe(-1)
   })
 
-  it.skipIf(skip)(`runs any script behind the check ${skip ?? ''}`, async () => {
+  it('runs any script behind the check', async () => {
     const { guard, get, key } = await open()
     const script =
       "redis.call('APPEND', KEYS[2], ARGV[1])\nreturn {#KEYS, #ARGV, KEYS[1]} -- a comment at the end"
@@ -53,7 +61,7 @@ describe.each(['ioredis', 'iovalkey', 'redis'])('a guarded write in Redis, %s', 
     await expect(guard.run(NEW, 'return 1', { keys: [] })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
-  it.skipIf(skip)(`checks a resource ${skip ?? ''}`, async () => {
+  it('checks a resource', async () => {
     const { guard, key } = await open()
     await guard.check({ resource: key, fence: NEW })
     await guard.check({ resource: key, fence: NEW })
@@ -63,14 +71,11 @@ describe.each(['ioredis', 'iovalkey', 'redis'])('a guarded write in Redis, %s', 
     })
   })
 
-  it.skipIf(skip).each(['redisSet', 'redisScript'])(
-    `stops a worker that was paused: %s ${skip ?? ''}`,
-    async (kind) => {
-      const { key, get } = await open()
-      await pausedWorkerIsRefused({ kind, driver, url, key }, () => get(key))
-    },
-  )
-})
+  it.each(['redisSet', 'redisScript'])('stops a worker that was paused: %s', async (kind) => {
+    const { key, get } = await open()
+    await pausedWorkerIsRefused({ kind, driver, url: server.url, key }, () => get(key))
+  })
+}
 
 describe('the key of a fence', () => {
   it('is in the slot of the key it belongs to, and belongs to no other', () => {

@@ -6,12 +6,14 @@ import type {
   ClaimView,
   ClientContext,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   StateChange,
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
+import { checkMaster, permissionFinding } from './check.js'
 import type { Listener } from './ears.js'
 import { closed, explain, outOfReach } from './failures.js'
 import { evictScript } from './lua/evict.js'
@@ -175,6 +177,34 @@ export class RedisConnection implements Connection {
     }
   }
 
+  async check(): Promise<Finding[]> {
+    const { env, replicas } = this.#user
+    const driver = await this.#open()
+    try {
+      const masters = await driver.masters()
+      const findings = await Promise.all(
+        masters.map((master) => checkMaster(master, replicas?.count ?? 0, env)),
+      )
+      return [...findings.flat(), permissionFinding(await this.#try())]
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  /** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
+  async #try(): Promise<unknown> {
+    const { resource, claims } = trial(this.#user.env.id())
+    try {
+      for (const claim of claims) await this.claim(claim)
+      await this.pulse(claims)
+      for (const { id } of claims) await this.release(resource, id)
+      await this.read(resource, true)
+      return this.#user.ears.refusal ?? null
+    } catch (error) {
+      return error
+    }
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -260,6 +290,14 @@ function claimText(request: ClaimRequest, channel: string): string {
   const maxHold = request.maxHoldMs === null ? 0 : toUs(request.maxHoldMs)
   const durations = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)} ${maxHold}`
   return `${modeOf(request)} ${token(request.id)} ${channel} ${permits} ${capacity} ${durations} ${floor} ${block} ${info}`
+}
+
+/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+function trial(name: string): { resource: string; claims: ClaimRequest[] } {
+  const resource = `holdfast doctor ${name}`
+  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }
 
 function modeOf({ adopts, steal, queue }: ClaimRequest): string {

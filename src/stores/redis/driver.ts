@@ -19,6 +19,8 @@ export interface Driver {
   ): Promise<Durable>
   /** The keys that match, in portions, from every master, without blocking any. */
   scan(pattern: string): AsyncIterable<readonly string[]>
+  /** Every master, for a look at it. */
+  masters(): Promise<readonly Master[]>
   /** Opens one more connection for messages. It does not come back by itself: `onEnd` is called once when it has ended. */
   openEar(handlers: EarHandlers): Promise<Ear>
   /** Closes what this store has opened; never what the user did. */
@@ -29,6 +31,12 @@ export interface Durable {
   readonly reply: unknown
   /** How many replicas have the writes. */
   readonly acknowledged: number
+}
+
+export interface Master {
+  /** Its address in a Cluster; null where there is only one. */
+  readonly name: string | null
+  command(name: string, ...args: string[]): Promise<unknown>
 }
 
 export interface Replicas {

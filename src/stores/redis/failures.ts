@@ -39,7 +39,7 @@ export function explain(error: unknown): HoldfastError {
       'The fence counter has passed 2^53; set the clock of the Redis server right and start with a new space',
       { store: STORE },
     )
-  const code = replyCode(message)
+  const code = isForbidden(message) ? 'NOPERM' : replyCode(message)
   if (code === null) return outOfReach(message, error)
   const advice = ADVICE[code]
   const text = advice === undefined ? `Redis failed: ${message}` : `${advice} (${message})`
@@ -57,6 +57,11 @@ export function outOfReach(message: string, cause?: unknown): HoldfastError {
 
 export function closed(): HoldfastError {
   return new HoldfastError('CLOSED', 'This connection to the Redis store is closed', { store: STORE })
+}
+
+/** Whether the user lacks a permission: what a script may not do is told without the code. */
+export function isForbidden(message: string): boolean {
+  return message.includes("user executing the script can't") || replyCode(message) === 'NOPERM'
 }
 
 /** The code that a server's error begins with; null: the error is the client's own, so there was no answer. */

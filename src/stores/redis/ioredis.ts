@@ -1,4 +1,12 @@
-import { byHash, type Driver, type Durable, type Ear, type EarHandlers, type Replicas } from './driver.js'
+import {
+  byHash,
+  type Driver,
+  type Durable,
+  type Ear,
+  type EarHandlers,
+  type Master,
+  type Replicas,
+} from './driver.js'
 import type { Script } from './lua/script.js'
 
 /** The part of ioredis (5, 6) and iovalkey that is used: a single server or Sentinel. */
@@ -14,13 +22,18 @@ export interface IoredisClient {
     count: 'COUNT',
     number: number,
   ): Promise<[string, string[]]>
+  call(command: string, ...args: string[]): Promise<unknown>
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(...channels: string[]): Promise<unknown>
   duplicate(overrides?: object): IoredisClient
   connect(): Promise<unknown>
   disconnect(): void
   on(event: string, listener: (...args: never[]) => void): unknown
-  readonly options: { readonly keyPrefix?: string | undefined }
+  readonly options: {
+    readonly keyPrefix?: string | undefined
+    readonly host?: string | undefined
+    readonly port?: number | undefined
+  }
 }
 
 /** The part of a Cluster of ioredis and iovalkey that is used. */
@@ -128,6 +141,13 @@ export class IoredisDriver implements Driver {
         yield found[1].map((key) => String(key).slice(prefix.length))
       } while (cursor !== '0')
     }
+  }
+
+  async masters(): Promise<readonly Master[]> {
+    return this.#masters().map((node) => ({
+      name: this.isCluster ? `${node.options.host}:${node.options.port}` : null,
+      command: (command, ...args) => node.call(command, ...args),
+    }))
   }
 
   async openEar({ onMessage, onEnd }: EarHandlers): Promise<Ear> {

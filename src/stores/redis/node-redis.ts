@@ -1,4 +1,4 @@
-import { byHash, type Driver, type Ear, type EarHandlers, type Replicas } from './driver.js'
+import { byHash, type Driver, type Ear, type EarHandlers, type Master, type Replicas } from './driver.js'
 import type { Script } from './lua/script.js'
 
 interface ScriptCall {
@@ -27,12 +27,14 @@ export interface NodeRedisClient extends NodeRedisCommon {
   scriptLoad(text: string): Promise<unknown>
   multi(): NodeRedisMulti
   duplicate(overrides?: object): NodeRedisClient
+  sendCommand(words: string[]): Promise<unknown>
   unref(): void
   readonly options?: { readonly socket?: object; readonly keyPrefix?: string }
 }
 
 interface NodeRedisNode {
   readonly client?: NodeRedisClient | undefined
+  readonly address?: string
 }
 
 export interface NodeRedisCluster extends NodeRedisCommon {
@@ -147,6 +149,17 @@ export class NodeRedisDriver implements Driver {
         yield portion.keys
       }
     }
+  }
+
+  async masters(): Promise<readonly Master[]> {
+    const client = this.#client
+    if (isSentinel(client))
+      return [{ name: null, command: (...words) => client.use((node) => node.sendCommand(words)) }]
+    if (!isCluster(client)) return [{ name: null, command: (...words) => client.sendCommand(words) }]
+    return client.masters.map((node) => ({
+      name: node.address ?? 'a node',
+      command: async (...words) => (await client.nodeClient(node as never)).sendCommand(words),
+    }))
   }
 
   async openEar(handlers: EarHandlers): Promise<Ear> {

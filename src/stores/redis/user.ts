@@ -15,11 +15,13 @@ export class RedisUser {
   readonly runner: Runner
   readonly turns: Turns
   readonly ears: Ears
+  readonly env: Env
   readonly prefix: string
   readonly replicas: Replicas | null
   #clients = 0
 
   constructor(options: RedisUserOptions) {
+    this.env = options.env
     this.prefix = options.prefix
     this.replicas = options.replicas
     this.runner = new Runner(options)
