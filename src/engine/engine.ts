@@ -43,7 +43,7 @@ export class Engine {
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
   readonly #acquisitions = new Set<Acquisition>()
-  readonly #farewells = new Set<Promise<unknown>>()
+  readonly #farewells = new Set<Promise<void>>()
   #nextId = 1
   #closing: Promise<void> | null = null
 
@@ -113,14 +113,9 @@ export class Engine {
   }
 
   /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
-  withdraw(resource: string, id: string): Promise<unknown> {
+  withdraw(resource: string, id: string): Promise<void> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
-    const farewell = this.calls
-      .repeated(deadline, () => this.connection.release(resource, id))
-      .catch(() => {})
-    this.#farewells.add(farewell)
-    void farewell.finally(() => this.#farewells.delete(farewell))
-    return farewell
+    return this.#seeOff(this.calls.repeated(deadline, () => this.connection.release(resource, id)))
   }
 
   /**
@@ -136,11 +131,23 @@ export class Engine {
     }
     claim.end()
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    return this.calls.repeated(deadline, async (attempt) => {
+    const releasing = this.calls.repeated(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
       return wasThere || attempt > 1
     })
+    this.#seeOff(releasing)
+    return releasing
+  }
+
+  /** close() waits for it. Gives when it is over, whatever became of it. */
+  #seeOff(leaving: Promise<unknown>): Promise<void> {
+    const farewell: Promise<void> = leaving.then(
+      () => void this.#farewells.delete(farewell),
+      () => void this.#farewells.delete(farewell),
+    )
+    this.#farewells.add(farewell)
+    return farewell
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
@@ -153,7 +160,8 @@ export class Engine {
       await this.shrink(claim)
       return true
     } catch (error) {
-      if (claim.phase === 'lost') return false
+      // The others on it may have left meanwhile, and the claim with them.
+      if (claim.phase !== 'held') return claim.phase === 'ended'
       throw error
     }
   }

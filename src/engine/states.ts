@@ -71,13 +71,16 @@ export class States {
   ): Promise<StateValue | null> {
     const { env, calls } = this.#context
     let before = known === undefined ? await this.#read(key, false, deadline) : known
+    // That nothing is to be done is believed of what is there now only, not of what was there after an earlier update.
+    let isFresh = known === undefined
     for (let attempt = 1; ; attempt++) {
       const update = await change(before?.value ?? null)
-      if (update === null) return before
-      const outcome = await this.#write(key, before, update, deadline)
+      if (update === null && isFresh) return before
+      const outcome = update && (await this.#write(key, before, update, deadline))
       if (outcome?.written) return outcome.current
-      await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
+      if (update) await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
       before = outcome ? outcome.current : await this.#read(key, false, deadline)
+      isFresh = true
     }
   }
 
@@ -136,7 +139,7 @@ export class States {
     if (known) return known
     const watch = new StateWatch({
       env: this.#context.env,
-      read: async () => (await this.#read(key, true))?.value ?? null,
+      read: async (watch) => (await this.#read(key, watch))?.value ?? null,
       onIdle: () => void this.#watches.delete(key),
     })
     this.#watches.set(key, watch)

@@ -118,7 +118,10 @@ export class Barrier {
       const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
       return entry && { claim: entry.claim, hold: new Hold(engine, entry) }
     } catch (error) {
-      if (error instanceof HoldfastError && error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
+      if (!(error instanceof HoldfastError)) throw error
+      if (error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
+      // Those of the last round have not all left yet.
+      if (error.code === 'ACQUIRE_TIMEOUT') return null
       throw error
     }
   }

@@ -2,11 +2,11 @@ import { hostname } from 'node:os'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import { acquireTimeout } from '../engine/limits.js'
+import { acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { holdOf } from './inside.js'
 import { type Leader, Leadership } from './leadership.js'
-import { type AcquireOptions, checkOptions, limits } from './options.js'
+import { type AcquireOptions, checkOptions, type HoldOptions, limits } from './options.js'
 import { resourceView } from './views.js'
 
 /** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
@@ -61,17 +61,33 @@ export class Election {
     const { id = `${hostname()}:${process.pid}`, ...rest } = checkOptions(options, "{ id: 'node-1' }")
     if (typeof id !== 'string' || id === '') throw invalid('id must be a non-empty string', this.name)
     const wait = limits(options)
+    const { env } = this.#context.engine
+    const deadline = env.now() + wait.waitMs
+    for (let left = wait; ; left = limitsLeft(wait, deadline, env.now())) {
+      const leadership = await this.#stand({ ...rest, owner: id }, id, left)
+      if (leadership) return leadership
+    }
+  }
+
+  /** null: elected, but lost before anybody was told. */
+  async #stand(options: HoldOptions, id: string, wait: Limits): Promise<Leadership | null> {
+    const { leaderships } = this.#context
     const kind = { resource: this.#key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
-    const entrance = await enter(this.#context, kind, { ...rest, owner: id }, wait)
-    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
-    const hold = holdOf(this.#context, entrance)
+    const entrance = await enter(this.#context, kind, options, wait)
+    if (!entrance) throw acquireTimeout(this.#key, wait.waitMs)
+    const end = (): void => void leaderships.delete(leadership)
+    const hold = holdOf(this.#context, { ...entrance, leaveFrame: end })
+    const leadership = new Leadership(hold, id)
     try {
       await this.#announce({ id, term: hold.fence })
     } catch (error) {
       await hold.release().catch(() => {})
       throw error
     }
-    return this.#won(new Leadership(hold, id, (leadership) => this.#context.leaderships.delete(leadership)))
+    if (!hold.isValid) return null
+    leaderships.add(leadership)
+    hold.signal.addEventListener('abort', end)
+    return leadership
   }
 
   /** Gives up every leadership of this name that this client has. */
@@ -144,13 +160,6 @@ export class Election {
       if ((leaders.at(-1)?.term ?? 0) >= leader.term) return null
       return { value: JSON.stringify([...leaders, leader].slice(-REMEMBERED)), retentionMs: RETENTION_MS }
     })
-  }
-
-  #won(leadership: Leadership): Leadership {
-    const { leaderships } = this.#context
-    leaderships.add(leadership)
-    leadership.signal.addEventListener('abort', () => leaderships.delete(leadership))
-    return leadership
   }
 }
 

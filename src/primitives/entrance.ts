@@ -1,3 +1,4 @@
+import { deferred } from '../base/deferred.js'
 import { type ClaimSpec, type Entry, upgradeRefused } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
 import { type Frame, findFrame } from '../engine/flow.js'
@@ -37,10 +38,10 @@ export async function enter(
   engine.throwIfClosed()
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
   if (!kind.isReentrant) return entrance(await engine.acquire(spec, wait))
-  if (spec.owner !== null) return entrance(await owners.acquire(spec, wait))
 
   const frame = findFrame(engine, spec)
-  if (!frame) return entrance(await engine.acquire(spec, wait))
+  if (!frame || !isSameOwner(spec.owner, frame.entry.claim.spec.owner))
+    return entrance(await (spec.owner === null ? engine : owners).acquire(spec, wait))
   const deadline = engine.env.now() + wait.waitMs
   const again = await enterAgain(engine, frame, spec, wait)
   if (again !== 'lost') return again
@@ -52,6 +53,11 @@ export async function leave(engine: Engine, { entry, leaveTurn, leaveFrame }: En
   leaveTurn()
   leaveFrame()
   await engine.leave(entry).catch(() => {})
+}
+
+/** Whoever names an owner asks for that owner, and not for the flow that it is in. */
+function isSameOwner(asking: string | null, holding: string | null): boolean {
+  return asking === null || asking === holding
 }
 
 function entrance(entry: Entry | null): Entrance | null {
@@ -70,14 +76,33 @@ async function enterAgain(
   if (wait.waitMs === 0 && !frame.turns.isFree(spec.permits)) return null
   const entry = frame.entry.claim.enter(spec.permits)
   const leaveFrame = frame.enter()
+  let leaveTurn = (): void => {}
   try {
-    const leaveTurn = await frame.turns.take(engine.env, spec.permits, wait, spec.resource)
-    if (engine.checkValidity(entry.claim)) return { entry, leaveTurn, leaveFrame }
-    leaveTurn()
+    leaveTurn = (await turnOf(engine, frame, spec, wait)) ?? leaveTurn
   } catch (error) {
-    await leave(engine, { entry, leaveTurn: () => {}, leaveFrame })
+    await leave(engine, { entry, leaveTurn, leaveFrame })
     throw error
   }
-  await leave(engine, { entry, leaveTurn: () => {}, leaveFrame })
+  if (engine.checkValidity(entry.claim)) return { entry, leaveTurn, leaveFrame }
+  await leave(engine, { entry, leaveTurn, leaveFrame })
   return 'lost'
+}
+
+/** null: the hold was over before its turn came. Those before it may never say that they are out. */
+async function turnOf(
+  engine: Engine,
+  frame: Frame,
+  spec: ClaimSpec,
+  wait: Limits,
+): Promise<(() => void) | null> {
+  const over = deferred<null>()
+  const forget = frame.entry.claim.onEnd(() => over.resolve(null))
+  const turn = frame.turns.take(engine.env, spec.permits, wait, spec.resource)
+  try {
+    const leaveTurn = await Promise.race([turn, over.promise])
+    if (!leaveTurn) void turn.then((leaveLate) => leaveLate()).catch(() => {})
+    return leaveTurn
+  } finally {
+    forget()
+  }
 }

@@ -55,8 +55,12 @@ export async function once<T>(
     await leave(context.engine, entrance)
     throw error
   })
-  if (!isFirst) {
+  const { claim } = entrance.entry
+  const isHeld = context.engine.checkValidity(claim)
+  if (!isFirst || !isHeld) {
     await leave(context.engine, entrance)
+    // It counts as started, and somebody else may be at it already.
+    if (isFirst) throw claim.lostBecause
     return { ran: false }
   }
   const inside = ([only]: readonly Hold[]): T | PromiseLike<T> => work(only as Hold)

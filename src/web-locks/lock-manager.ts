@@ -41,6 +41,8 @@ export class LockManager {
   constructor(locks: Holdfast, options: LockManagerOptions = {}) {
     if (!(locks instanceof Holdfast))
       throw new TypeError('new LockManager() takes a client: new LockManager(new Holdfast(store))')
+    if (typeof options !== 'object' || options === null)
+      throw new TypeError("The options of new LockManager() are an object, such as { lease: '30s' }")
     this.#context = Holdfast.contextOf(locks)
     this.#options = options
   }

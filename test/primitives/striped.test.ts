@@ -38,7 +38,7 @@ describe('a striped lock', () => {
   })
 
   it('takes a number for its digits, and tells all other keys apart', () => {
-    const stock = locks.striped('stock', 100_000)
+    const stock = locks.striped('stock', 10_000)
     expect(stock.indexOf(42)).toBe(stock.indexOf('42'))
     const keys = ['a', 'A', 'a ', 'caf\u00e9', 'cafe\u0301', '', '\u0000', 'constructor', '__proto__']
     expect(new Set(keys.map((key) => stock.indexOf(key))).size).toBe(keys.length)

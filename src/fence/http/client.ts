@@ -41,6 +41,6 @@ async function newestIn(response: Response, hold: Fenced): Promise<number> {
     .catch(() => null)
   const { type, newestFence } = Object(problem) as { type?: unknown; newestFence?: unknown }
   if (type !== STALE_TYPE) return 0
-  // A refusal stays one even if it does not say by which fence.
-  return typeof newestFence === 'number' ? newestFence : fenceOf(hold) + 1
+  // A refusal stays one even if it does not say by which fence, or speaks of another resource that the other side checks as well.
+  return Math.max(typeof newestFence === 'number' ? newestFence : 0, fenceOf(hold) + 1)
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HoldfastError } from '../../base/errors.js'
+import { HoldfastError, invalid } from '../../base/errors.js'
 import type { Fenced, FenceRegister } from '../fenced.js'
 import { FENCE_HEADER, parseFence } from './header.js'
 import { type FenceProblem, malformed, missing, PROBLEM_TYPE, problemOf, wrongResource } from './problem.js'
@@ -153,6 +153,10 @@ export class HttpGuard {
  * ```
  */
 export function httpGuard(register: FenceRegister, options: HttpGuardOptions = {}): HttpGuard {
+  if (typeof register?.check !== 'function')
+    throw invalid(
+      'httpGuard() takes where fences are remembered, such as postgresGuard(pool) or memoryGuard()',
+    )
   return new HttpGuard(register, options)
 }
 

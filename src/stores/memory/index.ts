@@ -63,7 +63,7 @@ class MemoryStore implements Store {
 
 /** The lines and states of one space, with the clients to tell. */
 class Space {
-  readonly rows = new MemoryRows()
+  readonly rows: MemoryRows
   readonly lines: Lines
   readonly states: States
   readonly clients = new Map<string, ClientContext>()
@@ -73,6 +73,7 @@ class Space {
     const tell = (client: string, news: Push): void => {
       this.#untold.push({ client, news })
     }
+    this.rows = new MemoryRows(() => env.now())
     this.lines = new Lines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
     this.states = new States(this.rows, {
       now: () => env.now(),

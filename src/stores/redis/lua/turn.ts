@@ -46,10 +46,11 @@ ${lineLua}
 
     local function adopt(oldId, fence)
       local old = find(oldId)
-      if not old or old.fence ~= tonumber(fence) then return 'gone' end
+      -- What was passed on before it shrank tells of permits that are others' by now.
+      if not old or old.fence ~= tonumber(fence) or permits > old.permits then return 'gone' end
       tellLost(oldId, old)
       local row = newRow()
-      -- The place is taken over as it is: asking for other permits here would be a way around the line.
+      -- The place is taken over as it is.
       row.permits, row.capacity, row.prev, row.next = old.permits, old.capacity, old.prev, old.next
       remove(oldId)
       return grant(row)
