@@ -7,9 +7,11 @@ import type { CaseSpec } from './suite.js'
 
 /** Until when the store keeps the present hold, if nobody renews it: by `now()`. */
 async function heldUntil(scene: Scene, name: string): Promise<number> {
+  // What the answer tells was true when it was asked for, or later.
+  const askedAt = now()
   const holder = (await scene.line(name))?.holders[0]
   assert.ok(holder, `nobody holds ${name}`)
-  return now() + holder.expires.getTime() - systemEnv.wallMs()
+  return askedAt + holder.expires.getTime() - systemEnv.wallMs()
 }
 
 export const deathCases: readonly CaseSpec[] = [

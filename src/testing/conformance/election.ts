@@ -242,7 +242,7 @@ export const electionCases: readonly CaseSpec[] = [
     title: 'a candidate whose replies are lost is elected once, and announced once',
     behaviours: [99, 31],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: 3 * IMPATIENT_MS })
       const stop = new AbortController()
       const { seen, done } = watch(scene.client().election('boss'), stop.signal)
       const lost = new Set<string>()
