@@ -7,6 +7,7 @@ import type {
   ClaimReply,
   ClaimRequest,
   ClaimView,
+  Granted,
   Held,
   LineView,
   Push,
@@ -49,24 +50,32 @@ export class Lines {
 
     const row = waitingRow(client, request, this.#context.now())
     if (!front.next && used(front) + row.permits <= capacity)
-      return this.#grantNew(row, request, (hold) => this.#rows.append(hold))
+      return { ...this.#grantNew(row, request, (hold) => this.#rows.append(hold)), isWanted: false }
     if (!request.queue) return { status: 'refused', reason: 'busy' }
     this.#rows.append(row)
-    return this.#waiting(row, front.next ? front : { ...front, next: row })
+    if (front.next) return this.#waiting(row, front)
+    this.#tellWanted(front.holds)
+    return this.#waiting(row, { ...front, next: row })
   }
 
   pulse(beats: readonly Beat[]): BeatReply[] {
-    for (const resource of new Set(beats.map((beat) => beat.resource))) this.#settle(resource)
+    const wanted = new Set<string>()
+    for (const resource of new Set(beats.map((beat) => beat.resource)))
+      if (this.#settle(resource).next) wanted.add(resource)
     for (const beat of beats) this.#refresh(beat)
     // Only a beat that gave permits back can have made room since the lines were settled.
     const fronts = new Map<string, Front>()
     for (const { resource, permits } of beats)
-      if (permits !== undefined) fronts.set(resource, this.#settle(resource))
+      if (permits !== undefined) {
+        const front = this.#settle(resource)
+        fronts.set(resource, front)
+        if (!front.next) wanted.delete(resource)
+      }
 
     return beats.map(({ resource, id, block }) => {
       const row = this.#find(resource, id)
       if (!row) return { status: 'gone' }
-      if (row.fence !== null) return this.#held(row, row.fence, block)
+      if (row.fence !== null) return { ...this.#held(row, row.fence, block), isWanted: wanted.has(resource) }
       const front = fronts.get(resource) ?? this.#front(resource)
       fronts.set(resource, front)
       return this.#waiting(row, front)
@@ -155,7 +164,8 @@ export class Lines {
       return
     }
     const expires = Math.max(row.expires, Math.min(now + beat.leaseMs, capAt(row, row.since)))
-    this.#rows.update(row, { expires, permits: Math.min(row.permits, beat.permits ?? row.permits) })
+    const permits = Math.min(row.permits, beat.permits ?? row.permits)
+    this.#rows.update(row, { expires, permits, block: Math.max(row.block, beat.block ?? 0) })
   }
 
   #adopt(client: string, request: ClaimRequest, adopts: { id: string; fence: number }): ClaimReply {
@@ -180,11 +190,17 @@ export class Lines {
     return reply
   }
 
-  #grantNew(row: Row, request: ClaimRequest, enter: (row: Row) => void): ClaimReply {
+  #grantNew(row: Row, request: ClaimRequest, enter: (row: Row) => void): Granted {
     const fence = this.nextNumber(request.floor, request.block)
     const expires = Math.min(row.since + request.leaseMs, capAt(row, row.since))
     enter({ ...row, fence, expires })
     return { status: 'granted', fence, leaseMs: expires - row.since }
+  }
+
+  /** Those who pass their hold on should stop soon. */
+  #tellWanted(holds: readonly Row[]): void {
+    for (const { client, resource, id, block } of holds)
+      if (block > 1) this.#context.tell(client, { type: 'wanted', resource, id })
   }
 
   #rob(rows: readonly Row[]): void {
@@ -228,7 +244,8 @@ export class Lines {
 
   #answer(row: Row, front: Front): ClaimReply {
     if (row.fence === null) return this.#waiting(row, front)
-    return { status: 'granted', fence: row.fence, leaseMs: row.expires - this.#context.now() }
+    const leaseMs = row.expires - this.#context.now()
+    return { status: 'granted', fence: row.fence, leaseMs, isWanted: front.next !== undefined }
   }
 
   #held(row: Row, fence: number, block: number | undefined): Held {

@@ -11,7 +11,7 @@ export interface Row {
   /** When it lapses: its presence while it waits, its lease while it holds. */
   readonly expires: number
   readonly maxHoldMs: number | null
-  /** The highest fence that the claimant had seen, and how many fences it reserves: needed when it is promoted later. */
+  /** The highest fence that the claimant had seen, and how many fences it reserves at once: needed when it is promoted later. */
   readonly floor: number
   readonly block: number
   /** When it joined the line, or was granted. */
@@ -20,7 +20,7 @@ export interface Row {
 }
 
 /** The part of a row that can change while it stands in its line. */
-export type RowChange = Partial<Pick<Row, 'permits' | 'fence' | 'expires' | 'since'>>
+export type RowChange = Partial<Pick<Row, 'permits' | 'fence' | 'expires' | 'since' | 'block'>>
 
 /** A capacity that `resize` set, with the one that claimants still declare. */
 export interface Pin {

@@ -23,6 +23,8 @@ export interface Capabilities {
   readonly askNextEveryMs: number | null
   /** true: a grant that only a push tells of is given out after the claim's own pulse was answered, which makes it safe here. */
   readonly confirmHandOffs?: boolean
+  /** How many fences one claim or beat may reserve; left out: any number. 1: holds are not passed on inside a process. */
+  readonly maxBlock?: number
 }
 
 /** Who connects, and how the store reaches it. */
@@ -92,6 +94,8 @@ export interface Granted {
   readonly fence: number
   /** How long the hold lives from the handling of the request, if nothing renews it. */
   readonly leaseMs: number
+  /** Whether others wait for it. Left out: this store cannot tell, which the engine takes for yes. */
+  readonly isWanted?: boolean
 }
 
 export interface Waiting {
@@ -140,6 +144,8 @@ export interface Held {
   readonly leaseMs: number
   /** The first of the further fences, where a block was asked for. */
   readonly block?: number
+  /** Whether others wait for it. Left out: this store cannot tell, which the engine takes for yes. */
+  readonly isWanted?: boolean
 }
 
 export interface Gone {
@@ -150,6 +156,8 @@ export interface Gone {
 export type Push =
   | { readonly type: 'granted'; readonly resource: string; readonly id: string; readonly fence: number }
   | { readonly type: 'lost'; readonly resource: string; readonly id: string }
+  /** Others have begun to wait for that hold. Only told of holds with a block of fences: no others are passed on. */
+  | { readonly type: 'wanted'; readonly resource: string; readonly id: string }
   | { readonly type: 'state'; readonly key: string }
   /** Something may have been missed: ask for everything. */
   | { readonly type: 'gap' }

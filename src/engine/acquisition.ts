@@ -4,17 +4,19 @@ import { HoldfastError, isRetryable } from '../base/errors.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
 import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
+import type { Cohort, Member } from './cohort.js'
 import type { Engine } from './engine.js'
 import { aborted, type Limits, watchLimits } from './limits.js'
 
 /**
- * One caller's way to a hold: ask, stand in line, ask again where the place was lost, and give everything back when the
- * caller gives up first.
+ * One caller's way to a hold: ask, or wait behind a neighbour who has asked; stand in line, ask again where the place was lost,
+ * and give everything back when the caller gives up first.
  */
-export class Acquisition implements ClaimListener {
+export class Acquisition implements ClaimListener, Member {
   readonly #engine: Engine
   readonly #limits: Limits
   readonly #claim: Claim
+  readonly #cohort: Cohort | null
   readonly #outcome = deferred<Entry | null>()
   #isSettled = false
   #letProcessEnd: Cancel = () => {}
@@ -23,6 +25,11 @@ export class Acquisition implements ClaimListener {
     this.#engine = engine
     this.#limits = limits
     this.#claim = engine.newClaim(spec, this)
+    this.#cohort = engine.cohortOf(this.#claim, limits)
+  }
+
+  get claim(): Claim {
+    return this.#claim
   }
 
   async run(): Promise<Entry | null> {
@@ -30,9 +37,8 @@ export class Acquisition implements ClaimListener {
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
     const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : () => {}
-    // Registered before anything is sent: the push of a grant may overtake the reply.
-    this.#engine.register(this.#claim)
-    void this.#ask()
+    if (this.#cohort?.enter(this) ?? true) this.start()
+    else this.#queue()
     try {
       return await this.#outcome.promise
     } finally {
@@ -40,6 +46,31 @@ export class Acquisition implements ClaimListener {
       endTry()
       this.#letProcessEnd()
     }
+  }
+
+  start(): void {
+    this.#claim.phase = 'asking'
+    // Registered before anything is sent: the push of a grant may overtake the reply.
+    this.#engine.register(this.#claim)
+    void this.#ask()
+  }
+
+  #queue(): void {
+    this.#claim.phase = 'queued'
+    this.#limits.onWaiting?.()
+  }
+
+  takeOver(from: Claim): void {
+    const { env, pulse } = this.#engine
+    const claim = this.#claim
+    const now = env.now()
+    const isGrant = from.grant > 0
+    claim.takeOver(from)
+    this.#engine.register(claim)
+    if (!isGrant) return
+    if (claim.needsFences) return pulse.hurry(claim)
+    claim.hold(claim.grant, claim.validUntil, now)
+    if (claim.validUntil - now < claim.spec.leaseMs / 2) pulse.hurry(claim)
   }
 
   /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */
@@ -53,10 +84,21 @@ export class Acquisition implements ClaimListener {
   fail(error: HoldfastError): void {
     if (!this.#settle()) return
     const claim = this.#claim
+    const { phase } = claim
     claim.phase = 'ended'
-    this.#engine.forget(claim)
-    void this.#engine.withdraw(claim.resource, claim.id)
     this.#outcome.reject(error)
+    if (phase === 'queued') return this.#cohort?.leave(this)
+    this.#engine.forget(claim)
+    // The place in line is the cohort's: a neighbour with more patience keeps it. Before the first answer there is none.
+    if (phase === 'waiting' && this.#cohort?.passOn(claim)) return
+    void this.#engine.withdraw(claim.resource, claim.id)
+    this.#cohort?.over(claim)
+  }
+
+  /** What the store has said to one is true for all who ask for the same. */
+  #failAll(error: HoldfastError): void {
+    this.#cohort?.failAll(error)
+    this.fail(error)
   }
 
   onHeld(): void {
@@ -79,10 +121,19 @@ export class Acquisition implements ClaimListener {
   /** A caller that never releases what it has lost must not fill the memory. */
   onLost(): void {
     this.#engine.forget(this.#claim)
+    this.#cohort?.over(this.#claim)
+  }
+
+  passOn(): boolean {
+    return this.#cohort?.passOn(this.#claim) ?? false
+  }
+
+  onReleased(): void {
+    this.#cohort?.over(this.#claim)
   }
 
   onUnavailable(cause: unknown): void {
-    this.fail(this.#engine.calls.unavailable(cause, this.#claim.resource))
+    this.#failAll(this.#engine.calls.unavailable(cause, this.#claim.resource))
   }
 
   /** Asks until there is an answer. Never rejects. A newer ask, after the place was lost, ends an older one. */
@@ -91,7 +142,7 @@ export class Acquisition implements ClaimListener {
     const claim = this.#claim
     const id = claim.id
     const deadline = env.now() + calls.storeTimeoutMs
-    claim.asked(env.now())
+    claim.asked(env.now(), this.#cohort && this.#engine.newBaton(1 + this.#cohort.size))
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
       const sentAt = env.now()
       try {
@@ -114,7 +165,8 @@ export class Acquisition implements ClaimListener {
     const reply = await this.#engine.connection.claim(
       claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
     )
-    const isAbandoned = claim.id !== id || claim.phase === 'ended'
+    // Also where the caller has gone, a neighbour may stand for it.
+    const isAbandoned = !this.#engine.stands(id)
     if (isAbandoned && reply.status !== 'refused') void this.#engine.withdraw(claim.resource, id)
     return reply
   }
@@ -122,6 +174,7 @@ export class Acquisition implements ClaimListener {
   #onReply(reply: ClaimReply, sentAt: number): void {
     if (reply.status === 'refused') return this.#onRefused(reply)
     this.#claim.phase = 'waiting'
+    if (reply.status === 'granted') this.#claim.heardOfOthers(reply.isWanted)
     if (reply.status === 'granted')
       this.#engine.pulse.held(this.#claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
     else this.#onWaiting(reply, sentAt)
@@ -143,7 +196,7 @@ export class Acquisition implements ClaimListener {
   #onRefused(reply: Refused): void {
     const { resource } = this.#claim
     if (reply.reason === 'capacity') {
-      this.fail(capacityMismatch(this.#claim.spec, reply.capacity))
+      this.#failAll(capacityMismatch(this.#claim.spec, reply.capacity))
     } else if (reply.reason === 'gone') {
       const message = `The passed hold of '${resource}' is no longer held: it was released, lost or adopted already`
       this.fail(new HoldfastError('NOT_HELD', message, { resource }))

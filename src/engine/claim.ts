@@ -1,6 +1,7 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 import type { Beat, ClaimRequest, Waiting } from '../contract/store.js'
+import type { Baton } from './baton.js'
 
 /** What the caller wants, checked and in milliseconds. */
 export interface ClaimSpec {
@@ -16,6 +17,8 @@ export interface ClaimSpec {
   readonly adopts?: { readonly id: string; readonly fence: number }
   /** Take it from whoever holds it, and overtake those who wait. */
   readonly steal?: boolean
+  /** Neighbours in this process who ask for the same may wait for it here, and have it passed on to them. */
+  readonly isPassedOn?: boolean
 }
 
 /** One hold that stands on a claim. There are several where a flow or an owner has entered again. */
@@ -25,13 +28,14 @@ export interface Entry {
 }
 
 /**
+ * - `queued`: behind a neighbour in this process; the store does not know of it
  * - `asking`: sent, or about to be sent; the store has not answered
  * - `waiting`: in line
  * - `held`: given out to the caller
  * - `lost`: was held, and can no longer be trusted
  * - `ended`: released, or given up before it was held
  */
-export type Phase = 'asking' | 'waiting' | 'held' | 'lost' | 'ended'
+export type Phase = 'queued' | 'asking' | 'waiting' | 'held' | 'lost' | 'ended'
 
 /** What becomes of a claim, told to whoever asked for it. */
 export interface ClaimListener {
@@ -43,6 +47,10 @@ export interface ClaimListener {
   onUnavailable(cause: unknown): void
   /** It was held, and is lost. */
   onLost(): void
+  /** Its hold has ended, and it is to be had: whether a neighbour has it from now on. */
+  passOn(): boolean
+  /** It is on its way back to the store. */
+  onReleased(): void
 }
 
 /** The clocks of two machines run apart by far less than this. */
@@ -66,8 +74,13 @@ export class Claim {
   /** New for each attempt. */
   id: string
   fence = 0
+  /** The fence by which the store knows it: that of the first hold, where it was passed on since. */
+  grant = 0
+  /** What can be passed on with it; null: nothing, it ends with its hold. */
+  baton: Baton | null = null
   permits: number
-  #heldAt = 0
+  /** Since when the hold that stands on it lasts. */
+  heldAt = 0
   /** The end of what the store surely grants, if nothing renews it. */
   validUntil = 0
   /** The sending of the last request that the store has answered; before that, of the first one. */
@@ -143,6 +156,29 @@ export class Claim {
     return this.phase === 'held' && now < this.validUntil
   }
 
+  /** Whether the hold that stood on it may be followed by a neighbour's at this moment. */
+  canGoOn(now: number): boolean {
+    return now < this.validUntil && this.permits === this.spec.permits && this.baton?.canGoOn(now) === true
+  }
+
+  /** From now on it stands for what the other stood for, which ends: the place in line, or the grant, and what was said about it. */
+  takeOver(other: Claim): void {
+    const wasHeld = other.fence > 0
+    this.phase = 'waiting'
+    this.id = other.id
+    this.grant = other.grant
+    this.baton = other.baton
+    this.validUntil = other.validUntil
+    this.acknowledgedAt = other.acknowledgedAt
+    // A push that is still under way may tell of the grant once more: its fences have been given out.
+    this.#grantsAbove = Math.max(other.#grantsAbove, other.fence)
+    this.#placeUntil = wasHeld ? 0 : other.#placeUntil
+    this.dueAt = other.dueAt
+    this.isBeating = other.isBeating
+    this.isHurried = other.isHurried
+    this.silentSince = other.silentSince
+  }
+
   request(queue: boolean, floor: number): ClaimRequest {
     const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts, steal } = this.spec
     const common = {
@@ -155,7 +191,7 @@ export class Claim {
       maxHoldMs,
       queue,
       floor,
-      block: 1,
+      block: this.baton?.block ?? 1,
       info: this.info,
     }
     if (adopts) return { ...common, adopts }
@@ -165,8 +201,19 @@ export class Claim {
   beat(): Beat {
     const { leaseMs, presenceMs } = this.spec
     const common = { resource: this.resource, id: this.id, leaseMs, presenceMs }
+    if (this.needsFences) return { ...common, block: this.baton?.wantedFences ?? 1 }
     // What was given back is said again and again: the reply to the first time may have been lost.
     return this.permits < this.spec.permits ? { ...common, permits: this.permits } : common
+  }
+
+  /** It was granted and passed on, and there is no fence left to give it out with: the store must be asked for more. */
+  get needsFences(): boolean {
+    return this.phase === 'waiting' && this.grant > 0 && this.baton?.isOutOfFences === true
+  }
+
+  /** Whether the store has said that others wait for what this one holds; undefined: it cannot tell. */
+  heardOfOthers(isWanted: boolean | undefined): void {
+    if (this.baton) this.baton.isWanted = isWanted ?? true
   }
 
   /** How long the store keeps this claim after a pulse that it has answered. */
@@ -175,7 +222,9 @@ export class Claim {
   }
 
   /** The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated. */
-  asked(now: number): void {
+  asked(now: number, baton: Baton | null): void {
+    this.grant = 0
+    this.baton = baton
     this.acknowledgedAt = now
     this.#placeUntil = now + this.spec.presenceMs
   }
@@ -201,10 +250,13 @@ export class Claim {
     return until - driftMs(this.spec.presenceMs)
   }
 
-  hold(fence: number, validUntil: number, now: number): void {
+  /** `grant` is the fence by which the store knows it. */
+  hold(grant: number, validUntil: number, now: number): void {
     this.phase = 'held'
-    this.#heldAt = now
-    this.fence = fence
+    this.heldAt = now
+    if (this.baton && this.grant !== grant) this.baton.granted(grant, now)
+    this.grant = grant
+    this.fence = this.baton?.takeFence() ?? grant
     this.validUntil = validUntil
     this.listener.onHeld()
   }
@@ -218,7 +270,7 @@ export class Claim {
   expire(now: number): void {
     const { maxHoldMs } = this.spec
     // Roughly, because only the store knows when it began: this is for people.
-    const isOver = maxHoldMs !== null && now - this.#heldAt >= maxHoldMs * 0.9
+    const isOver = maxHoldMs !== null && now - this.heldAt >= maxHoldMs * 0.9
     this.lose(isOver ? `its maxHold of ${formatMs(maxHoldMs)} is over` : 'it was not renewed in time')
   }
 

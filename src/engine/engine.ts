@@ -13,8 +13,10 @@ import type {
   Store,
 } from '../contract/store.js'
 import { Acquisition } from './acquisition.js'
+import { Baton, HOLDS_PER_TURN } from './baton.js'
 import { Calls } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
+import { type Cohort, Cohorts } from './cohort.js'
 import { Floors } from './floors.js'
 import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
@@ -39,6 +41,8 @@ export class Engine {
   readonly #process = { host: hostname(), pid: process.pid }
   readonly #plainInfo = JSON.stringify(this.#process)
   readonly #confirmHandOffs: boolean
+  readonly #mostFences: number
+  readonly #cohorts: Cohorts
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
@@ -54,6 +58,8 @@ export class Engine {
     this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
     this.#clientId = this.env.id()
     this.#confirmHandOffs = store.capabilities.confirmHandOffs ?? false
+    this.#mostFences = store.capabilities.maxBlock ?? Infinity
+    this.#cohorts = new Cohorts(this.env)
     this.connection = store.connect({
       id: this.#clientId,
       space: options.space,
@@ -65,6 +71,7 @@ export class Engine {
       env: this.env,
       capabilities: store.capabilities,
       claims: () => this.#claims.values(),
+      claimOf: (id) => this.#claims.get(id),
       withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
     this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
@@ -86,6 +93,17 @@ export class Engine {
     return new Claim(spec, this.#infoOf(spec), listener, this.newId())
   }
 
+  /** Where a claim waits behind its neighbours; null: it stands in the store's line by itself. */
+  cohortOf(claim: Claim, { waitMs }: Limits): Cohort | null {
+    const isOwn = claim.spec.isPassedOn !== true || waitMs === 0 || this.#mostFences < 2
+    return isOwn ? null : this.#cohorts.of(claim)
+  }
+
+  /** For a claim that is about to be sent, with so many who want it here. */
+  newBaton(wanting: number): Baton {
+    return new Baton(Math.min(wanting, HOLDS_PER_TURN, this.#mostFences), this.#mostFences)
+  }
+
   /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
   #infoOf({ owner, label }: ClaimSpec): string {
     const { host, pid } = this.#process
@@ -100,8 +118,14 @@ export class Engine {
     this.#claims.set(claim.id, claim)
   }
 
+  /** Whether anybody here wants what became of that claim. */
+  stands(id: string): boolean {
+    return this.#claims.has(id)
+  }
+
+  /** Unless a neighbour stands for it by now. */
   forget(claim: Claim): void {
-    this.#claims.delete(claim.id)
+    if (this.#claims.get(claim.id) === claim) this.#claims.delete(claim.id)
   }
 
   floorOf(resource: string): number {
@@ -126,10 +150,12 @@ export class Engine {
     const wasHeld = this.checkValidity(claim)
     this.forget(claim)
     if (!wasHeld) {
-      void this.withdraw(claim.resource, claim.id)
+      if (!this.stands(claim.id)) void this.withdraw(claim.resource, claim.id)
       return false
     }
     claim.end()
+    // Before anything is sent: what is on its way back is passed on no more.
+    if (claim.canGoOn(this.env.now()) && claim.listener.passOn()) return true
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     const releasing = this.calls.repeated(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
@@ -137,6 +163,7 @@ export class Engine {
       return wasThere || attempt > 1
     })
     this.#seeOff(releasing)
+    claim.listener.onReleased()
     return releasing
   }
 
@@ -184,12 +211,14 @@ export class Engine {
 
   /** A pulse for one hold, with what it has to say beyond "I am here". Repeated while the hold is valid. */
   async renew(claim: Claim, extra: Partial<Beat>): Promise<Held> {
+    // What was asked for this hold is not the next one's: a longer lease, fewer permits, a text that lets others take it.
+    claim.baton?.keep()
     return this.calls.repeated(
       Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs),
       async () => {
         const sentAt = this.env.now()
         const [reply] = await this.connection.pulse([{ ...claim.beat(), ...extra }])
-        if (reply?.status !== 'held' || reply.fence !== claim.fence) {
+        if (reply?.status !== 'held' || reply.fence !== claim.grant) {
           claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
           throw claim.lostBecause ?? notHeld(claim.resource)
         }
@@ -208,7 +237,8 @@ export class Engine {
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     this.throwIfClosed()
-    const call = (): Promise<ClaimView[]> => this.connection.evict(resource, fence)
+    const grant = fence === null ? null : this.#grantOf(resource, fence)
+    const call = (): Promise<ClaimView[]> => this.connection.evict(resource, grant)
     // Without a fence it must not be repeated: if only the answer was lost, the second attempt would rob the next holder.
     if (fence === null) return this.calls.once(call)
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, call)
@@ -230,7 +260,8 @@ export class Engine {
   async line(resource: string): Promise<LineView | null> {
     this.throwIfClosed()
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
-      for await (const line of this.connection.inspect({ prefix: '', resource })) return line
+      for await (const line of this.connection.inspect({ prefix: '', resource }))
+        return this.#asPassedOn(line)
       return null
     })
   }
@@ -244,12 +275,29 @@ export class Engine {
       if (line.done) return
       let isEnough = true
       try {
-        yield line.value
+        yield this.#asPassedOn(line.value)
         isEnough = false
       } finally {
         if (isEnough) await lines.return?.()
       }
     }
+  }
+
+  /** The store shows a grant; of our own we know which hold stands on it now. */
+  #asPassedOn(line: LineView): LineView {
+    const claims = line.claims.map((view) => {
+      const claim = view.fence === null ? undefined : this.#claims.get(view.id)
+      if (!claim || claim.phase !== 'held' || view.fence !== claim.grant) return view
+      return { ...view, fence: claim.fence, ageMs: Math.min(view.ageMs, this.env.now() - claim.heldAt) }
+    })
+    return { ...line, claims }
+  }
+
+  /** The fence by which the store knows that hold. */
+  #grantOf(resource: string, fence: number): number {
+    for (const claim of this.#claims.values())
+      if (claim.resource === resource && claim.phase === 'held' && claim.fence === fence) return claim.grant
+    return fence
   }
 
   /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
@@ -263,7 +311,8 @@ export class Engine {
   }
 
   async #close(): Promise<void> {
-    for (const acquisition of this.#acquisitions) acquisition.fail(closed(this.storeName))
+    // The last first: those who wait behind a neighbour are gone before it is.
+    for (const acquisition of [...this.#acquisitions].reverse()) acquisition.fail(closed(this.storeName))
     this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
@@ -282,6 +331,7 @@ export class Engine {
       return this.pulse.hurryAll()
     }
     const claim = this.#claims.get(news.id)
+    if (news.type === 'wanted') return claim?.heardOfOthers(true)
     if (news.type === 'granted') this.#onGranted(claim, news)
     else if (claim?.phase === 'held') claim.lose('it was broken or taken over')
     else if (claim?.phase === 'waiting') claim.listener.onGone()

@@ -21,7 +21,7 @@ export function encodePassed(space: string, claim: Claim): string {
     space,
     resource,
     id: claim.id,
-    fence: claim.fence,
+    fence: claim.grant,
     permits: claim.permits,
     capacity,
     leaseMs,

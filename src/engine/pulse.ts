@@ -19,6 +19,8 @@ export interface PulseContext {
   readonly capabilities: Capabilities
   /** The client's claims. */
   claims(): Iterable<Claim>
+  /** The one that stands for that id now. */
+  claimOf(id: string): Claim | undefined
   /** Takes back what the store has of a claim that nobody wants. */
   withdraw(claim: Claim): void
 }
@@ -107,14 +109,21 @@ export class Pulse {
       replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
     } catch (error) {
       this.#failures++
-      return this.#finish(claims, (claim) => this.#unanswered(claim, error))
+      return this.#finish(claims, beats, (claim) => this.#unanswered(claim, error))
     }
     this.#failures = 0
-    this.#finish(claims, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
+    this.#finish(claims, beats, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
   }
 
-  #finish(claims: readonly Claim[], each: (claim: Claim, index: number) => void): void {
-    claims.forEach((claim, index) => {
+  #finish(
+    claims: readonly Claim[],
+    beats: readonly Beat[],
+    each: (claim: Claim, index: number) => void,
+  ): void {
+    claims.forEach((sent, index) => {
+      sent.isBeating = false
+      // It may have been passed on meanwhile: the answer is for whoever stands for it now.
+      const claim = this.#context.claimOf(beats[index]?.id ?? '') ?? sent
       claim.isBeating = false
       each(claim, index)
       // Whatever became of it: a claim that was asked for anew while this beat was under way is planned, but not on the agenda.
@@ -134,13 +143,19 @@ export class Pulse {
     const isWaiting = claim.phase === 'waiting'
     if (!isWaiting && claim.phase !== 'held') return
     claim.silentSince = null
-    if (reply.status === 'held') this.#applyHeld(claim, reply, sentAt)
+    if (reply.status === 'held') this.#applyHeld(claim, beat, reply, sentAt)
     else if (isWaiting) this.#applyToWaiter(claim, reply, sentAt)
     else this.#applyToHolder(claim, reply)
   }
 
-  #applyHeld(claim: Claim, reply: Held, sentAt: number): void {
-    if (claim.phase === 'held' && claim.fence !== reply.fence) return this.#takenOver(claim)
+  #applyHeld(claim: Claim, beat: Beat, reply: Held, sentAt: number): void {
+    if (claim.phase === 'held' && claim.grant !== reply.fence) return this.#takenOver(claim)
+    claim.heardOfOthers(reply.isWanted)
+    if (claim.needsFences) {
+      // This was asked before it was passed on: nobody has asked for fences yet.
+      if (reply.block === undefined) return this.#again(claim, this.#context.env.now())
+      claim.baton?.refill(reply.block, beat.block ?? 1)
+    }
     claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
     this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
   }
@@ -154,7 +169,7 @@ export class Pulse {
   #applyToHolder(claim: Claim, reply: Waiting | Gone): void {
     if (reply.status === 'gone')
       return claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
-    if (reply.grantsAbove >= claim.fence) return this.#takenOver(claim)
+    if (reply.grantsAbove >= claim.grant) return this.#takenOver(claim)
     // This answer was overtaken by the push of the grant: ask again, a little later.
     this.#again(claim, this.#context.env.now() + claim.aliveMs / 10)
   }

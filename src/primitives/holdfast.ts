@@ -18,7 +18,15 @@ import { type LockedDecorator, locked, type NameOf } from './locked.js'
 import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
 import { type OnceOptions, type OnceOutcome, once } from './once.js'
-import { type AcquireOptions, checkOptions, claimSpec, type HoldOptions } from './options.js'
+import {
+  type AcquireOptions,
+  checkOptions,
+  checkOrder,
+  claimSpec,
+  type HoldOptions,
+  type LockOptions,
+  type LockOrder,
+} from './options.js'
 import { ReadWriteLock } from './read-write.js'
 import { Semaphore } from './semaphore.js'
 import { StripedLock } from './striped.js'
@@ -33,6 +41,11 @@ export interface HoldfastOptions {
   presence?: Duration
   /** How long the store may be silent before a call fails with STORE_UNAVAILABLE. Default `'10s'`. */
   storeTimeout?: Duration
+  /**
+   * In which order the waiters of its mutexes and read-write locks are served, where those say nothing else: `'cohort'`, neighbours in one
+   * process pass a lock on among themselves; or `'strict'`, everybody in the order of arrival. Default `'cohort'`. See `docs/order.md`.
+   */
+  order?: LockOrder
   /** Time, randomness and timers other than the machine's, for simulations. */
   env?: Env
 }
@@ -78,6 +91,7 @@ export class Holdfast implements AsyncDisposable {
       engine: this.#engine,
       owners: new Owners(this.#engine),
       presenceMs,
+      order: checkOrder(options.order) ?? 'cohort',
       leaderships: new Set(),
     }
   }
@@ -116,8 +130,8 @@ export class Holdfast implements AsyncDisposable {
    * await locks.mutex('invoice:7').run(async () => {})
    * ```
    */
-  mutex(name: string): Mutex {
-    return new Mutex(this.#context, name)
+  mutex(name: string, options: LockOptions = {}): Mutex {
+    return new Mutex(this.#context, name, options)
   }
 
   /**
@@ -134,8 +148,8 @@ export class Holdfast implements AsyncDisposable {
    * await config.write.run(async () => console.log('writing, alone'))
    * ```
    */
-  readWrite(name: string): ReadWriteLock {
-    return new ReadWriteLock(this.#context, name)
+  readWrite(name: string, options: LockOptions = {}): ReadWriteLock {
+    return new ReadWriteLock(this.#context, name, options)
   }
 
   /**

@@ -141,7 +141,8 @@ export class MultiLock {
   }
 
   #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entrance | null> {
-    const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true }
+    const { order } = this.#context
+    const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true, order }
     return enter(this.#context, kind, options, wait)
   }
 

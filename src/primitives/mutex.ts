@@ -2,16 +2,18 @@ import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
+import { checkOptions, checkOrder, type LockOptions } from './options.js'
 
-/** A mutual exclusion lock: at most one holder, in order of arrival, re-entrant within `run`. Keeps no state of its own. */
+/** A mutual exclusion lock: at most one holder, re-entrant within `run`. Keeps no state of its own. */
 export class Mutex extends Lock {
   /** Made by `locks.mutex(name)`. */
-  constructor(context: LockContext, name: string) {
+  constructor(context: LockContext, name: string, options: LockOptions = {}) {
     super(context, {
       resource: checkName(name, 'The name of a mutex'),
       permits: EXCLUSIVE,
       capacity: EXCLUSIVE,
       isReentrant: true,
+      order: checkOrder(checkOptions(options, "{ order: 'strict' }").order) ?? context.order,
     })
   }
 }

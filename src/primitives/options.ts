@@ -35,6 +35,22 @@ export interface TryOptions extends HoldOptions {
   signal?: AbortSignal
 }
 
+/**
+ * In which order those who wait are served: `'cohort'`, each process in the order of arrival, and the processes by turns, which
+ * lets neighbours in one process pass a hot lock on without asking the store; or `'strict'`, everybody in the order of arrival.
+ */
+export type LockOrder = 'cohort' | 'strict'
+
+/** What a mutex or a read-write lock can be told. */
+export interface LockOptions {
+  /**
+   * `'cohort'`: neighbours in one process pass the lock on among themselves, for a bounded time where others wait. `'strict'`: everybody is
+   * served in the order of arrival, whichever process it is in; each pays the store for its turn. Default: as the client says, which is
+   * `'cohort'` if nothing else was said.
+   */
+  order?: LockOrder
+}
+
 const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
 const SHORTEST_HOLD_MS = 10
@@ -51,10 +67,12 @@ export interface LockKind {
   readonly isReentrant: boolean
   /** Take it from whoever holds it. */
   readonly steal?: true
+  /** Whether it may be passed on inside a process. Left out: it is not. */
+  readonly order?: LockOrder
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const { resource, permits, capacity, steal = false } = kind
+  const { resource, permits, capacity, steal = false, order = 'strict' } = kind
   const leaseMs =
     options.lease === undefined
       ? DEFAULT_LEASE_MS
@@ -64,6 +82,8 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     permits,
     capacity,
     steal,
+    // The store counts maxHold from the grant: passed on, the next hold would have less of it.
+    isPassedOn: order === 'cohort' && options.maxHold === undefined,
     leaseMs,
     presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
     maxHoldMs:
@@ -79,6 +99,11 @@ export function limits(options: AcquireOptions): Limits {
   checkOptions(options, "{ wait: '5s' }")
   const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
+}
+
+export function checkOrder(order: unknown): LockOrder | undefined {
+  if (order === undefined || order === 'cohort' || order === 'strict') return order
+  throw invalid("order must be 'cohort' or 'strict'")
 }
 
 /** `acquire('5s')` would otherwise wait for ever, and `breakHold(name, fence)` rob everybody, without a word. */

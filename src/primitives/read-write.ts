@@ -2,6 +2,7 @@ import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
+import { checkOptions, checkOrder, type LockOptions } from './options.js'
 
 /** What a reader takes of a lock that a writer takes whole. */
 export const SHARED = 1
@@ -30,10 +31,11 @@ export class ReadWriteLock {
   readonly write: Lock
 
   /** Made by `locks.readWrite(name)`. */
-  constructor(context: LockContext, name: string) {
+  constructor(context: LockContext, name: string, options: LockOptions = {}) {
     this.name = checkName(name, 'The name of a read-write lock')
     const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true }
     this.read = new Lock(context, { ...kind, permits: SHARED })
-    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE })
+    const order = checkOrder(checkOptions(options, "{ order: 'strict' }").order) ?? context.order
+    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, order })
   }
 }

@@ -19,6 +19,7 @@ import {
   give,
   grantAtOnce,
   holdsOf,
+  isWaitedFor,
   latestEnd,
   lineOf,
   type Model,
@@ -98,7 +99,8 @@ export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcom
       const mine = find(draft, beat.resource, beat.id)
       if (!mine) return { status: 'gone' }
       if (mine.fence === null) return waiting(draft, mine)
-      const held = { status: 'held', fence: mine.fence, leaseMs: mine.deadline - now } as const
+      const isWanted = isWaitedFor(draft, beat.resource)
+      const held = { status: 'held', fence: mine.fence, leaseMs: mine.deadline - now, isWanted } as const
       if (beat.block === undefined) return held
       return {
         ...held,

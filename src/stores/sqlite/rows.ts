@@ -61,8 +61,9 @@ export class SqliteRows implements Rows, StateRows {
   }
 
   update(row: Row, change: RowChange): void {
-    const { permits, fence, expires, since } = { ...row, ...change }
-    this.#count(this.#sql.claimUpdate.run(permits, fence, expires, since, ...this.#key(row), placeOf(row)))
+    const { permits, fence, expires, since, block } = { ...row, ...change }
+    const values = [permits, fence, expires, since, block, ...this.#key(row), placeOf(row)]
+    this.#count(this.#sql.claimUpdate.run(...values))
   }
 
   remove(row: Row): void {

@@ -21,7 +21,7 @@ const SQL = {
   claimReplace: `UPDATE claim SET id = ?, client = ?, permits = ?, capacity = ?, fence = ?, expires = ?, max_hold_ms = ?, floor = ?,
     block = ?, since = ?, info = ? WHERE space = ? AND resource = ? AND place = ?`,
   claimUpdate:
-    'UPDATE claim SET permits = ?, fence = ?, expires = ?, since = ? WHERE space = ? AND resource = ? AND place = ?',
+    'UPDATE claim SET permits = ?, fence = ?, expires = ?, since = ?, block = ? WHERE space = ? AND resource = ? AND place = ?',
   claimRemove: 'DELETE FROM claim WHERE space = ? AND resource = ? AND place = ?',
   resourceFrom: 'SELECT resource FROM claim WHERE space = ? AND resource >= ? ORDER BY resource LIMIT 1',
 

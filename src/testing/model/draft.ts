@@ -154,7 +154,12 @@ export function remove(draft: Draft, gone: ModelClaim): void {
 
 export function answer(draft: Draft, each: ModelClaim): ClaimReply {
   if (each.fence === null) return waiting(draft, each)
-  return { status: 'granted', fence: each.fence, leaseMs: each.deadline - draft.now }
+  const isWanted = isWaitedFor(draft, each.request.resource)
+  return { status: 'granted', fence: each.fence, leaseMs: each.deadline - draft.now, isWanted }
+}
+
+export function isWaitedFor(draft: Draft, resource: string): boolean {
+  return lineOf(draft, resource).some((each) => each.fence === null)
 }
 
 export function waiting(draft: Draft, each: ModelClaim): Waiting {

@@ -1,0 +1,131 @@
+import type { Cancel, Env } from '../base/env.js'
+import type { HoldfastError } from '../base/errors.js'
+import type { Claim } from './claim.js'
+
+/** One of those who want the same in the same process. */
+export interface Member {
+  readonly claim: Claim
+  /** Its turn to stand in the store's line for the others. */
+  start(): void
+  /** It gets what the claim of a neighbour has: its place in line, or its grant. */
+  takeOver(from: Claim): void
+  fail(error: HoldfastError): void
+}
+
+/**
+ * Those of one process who ask for the same thing in the same words. One of them stands in the store's line for all; the others
+ * wait here, in order of arrival, and get what it leaves behind.
+ */
+export class Cohort {
+  readonly #line = new Set<Member>()
+  #front: Member | null = null
+  #letProcessEnd: Cancel = () => {}
+
+  constructor(
+    readonly env: Env,
+    /** What they ask for: all their claims are alike, but for the id. */
+    readonly pattern: Claim,
+    readonly onEmpty: (cohort: Cohort) => void,
+  ) {}
+
+  matches({ info, spec }: Claim): boolean {
+    const { leaseMs, presenceMs, permits } = this.pattern.spec
+    return (
+      info === this.pattern.info &&
+      spec.leaseMs === leaseMs &&
+      spec.presenceMs === presenceMs &&
+      spec.permits === permits
+    )
+  }
+
+  /** How many wait here. */
+  get size(): number {
+    return this.#line.size
+  }
+
+  /** true: nobody stands in the store's line yet, so this one has to. */
+  enter(member: Member): boolean {
+    if (!this.#front) {
+      this.#front = member
+      return true
+    }
+    this.#line.add(member)
+    // Somebody waits for this: the process must not end for want of other work.
+    if (this.#line.size === 1) this.#letProcessEnd = this.env.timer(Infinity, () => {}, { keepAlive: true })
+    return false
+  }
+
+  /** One that waits here has given up. */
+  leave(member: Member): void {
+    if (this.#line.delete(member)) this.#settle()
+  }
+
+  /** The next one takes over what the front leaves. false: there is nobody. */
+  passOn(claim: Claim): boolean {
+    if (this.#front?.claim !== claim) return false
+    const next = this.#next()
+    if (!next) return false
+    this.#front = next
+    next.takeOver(claim)
+    return true
+  }
+
+  /** The front has nothing any more, neither place nor grant: the next one goes to the store by itself. */
+  over(claim: Claim): void {
+    if (this.#front?.claim !== claim) return
+    this.#front = this.#next() ?? null
+    if (this.#front) this.#front.start()
+    else this.onEmpty(this)
+  }
+
+  /** What the store has told the one at the front is true for all. */
+  failAll(error: HoldfastError): void {
+    const line = [...this.#line]
+    this.#line.clear()
+    this.#settle()
+    for (const member of line) member.fail(error)
+  }
+
+  #next(): Member | undefined {
+    for (const member of this.#line) {
+      this.#line.delete(member)
+      this.#settle()
+      return member
+    }
+    return undefined
+  }
+
+  #settle(): void {
+    if (this.#line.size > 0) return
+    this.#letProcessEnd()
+    this.#letProcessEnd = () => {}
+  }
+}
+
+/** The cohorts of one client. */
+export class Cohorts {
+  readonly #env: Env
+  readonly #byResource = new Map<string, Cohort[]>()
+
+  constructor(env: Env) {
+    this.#env = env
+  }
+
+  /** The cohort that a claim belongs to. */
+  of(claim: Claim): Cohort {
+    const known = this.#byResource.get(claim.resource)
+    const found = known?.find((cohort) => cohort.matches(claim))
+    if (found) return found
+    const cohort = new Cohort(this.#env, claim, (empty) => this.#forget(empty))
+    if (known) known.push(cohort)
+    else this.#byResource.set(claim.resource, [cohort])
+    return cohort
+  }
+
+  #forget(cohort: Cohort): void {
+    const { resource } = cohort.pattern
+    const known = this.#byResource.get(resource)
+    if (!known || known.length <= 1) this.#byResource.delete(resource)
+    else known.splice(known.indexOf(cohort), 1)
+  }
+}
