@@ -64,13 +64,13 @@ export class Acquisition implements ClaimListener, Member {
     const { env, pulse } = this.#engine
     const claim = this.#claim
     const now = env.now()
-    const isGrant = from.grant > 0
     claim.takeOver(from)
     this.#engine.register(claim)
-    if (!isGrant) return
-    if (claim.needsFences) return pulse.hurry(claim)
-    claim.hold(claim.grant, claim.validUntil, now)
-    if (claim.validUntil - now < claim.spec.leaseMs / 2) pulse.hurry(claim)
+    if (claim.grant === 0) return
+    // Nobody is given a hold that is about to end: it is renewed first, as it is where there is no fence left for it.
+    const isShort = claim.validUntil - now < claim.aliveMs / 2
+    if (isShort || claim.needsFences) pulse.hurry(claim)
+    else claim.hold(claim.grant, claim.validUntil, now)
   }
 
   /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */

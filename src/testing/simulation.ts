@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { Holdfast } from '../primitives/holdfast.js'
+import type { LockOrder } from '../primitives/options.js'
 import { memory } from '../stores/memory/index.js'
 import { type LossyStore, lossyStore } from './network.js'
 import { type Tally, Witness } from './simulation/witness.js'
@@ -15,6 +16,8 @@ export interface SimulationOptions {
   tasksPerProcess?: number
   /** How long faults happen, in virtual time. */
   faultyMs?: number
+  /** How the locks serve those who wait. With `'cohort'`, tasks mostly ask for the same, so that holds are passed on. Default `'strict'`. */
+  order?: LockOrder
 }
 
 /** The clock of a process may run at most this much off, well within what the engine allows for. */
@@ -36,11 +39,11 @@ const CALM_MS = 120_000
  * ```
  */
 export async function simulate(options: SimulationOptions): Promise<Tally> {
-  const { seed, processes = 4, tasksPerProcess = 3, faultyMs = 15_000 } = options
+  const { seed, processes = 4, tasksPerProcess = 3, faultyMs = 15_000, order = 'strict' } = options
   const world = new VirtualWorld({ seed })
   const server = world.env({ name: 'server' })
   const network = lossyStore(memory({ env: server }), world, { server })
-  const simulation = new Simulation(world, server, network, tasksPerProcess, faultyMs)
+  const simulation = new Simulation(world, server, network, { tasksPerProcess, faultyMs, order })
   try {
     for (let index = 0; index < processes; index++) simulation.start()
     simulation.misbehave()
@@ -68,8 +71,7 @@ class Simulation {
     readonly world: VirtualWorld,
     readonly server: VirtualProcess,
     readonly network: LossyStore,
-    readonly tasksPerProcess: number,
-    readonly faultyMs: number,
+    readonly options: Required<Pick<SimulationOptions, 'tasksPerProcess' | 'faultyMs' | 'order'>>,
   ) {
     this.#random = world.stream('faults')
   }
@@ -77,15 +79,17 @@ class Simulation {
   start(): void {
     const driftRate = (this.#random() * 2 - 1) * MOST_DRIFT
     const process = this.world.env({ name: `p${++this.#started}`, driftRate })
-    const locks = new Holdfast(this.network.from(process), { env: process, storeTimeout: '4s' })
+    const { order, tasksPerProcess } = this.options
+    const locks = new Holdfast(this.network.from(process), { env: process, storeTimeout: '4s', order })
     const context = {
       process,
       locks,
       witness: this.witness,
       resources: RESOURCES,
+      order,
       isOver: () => this.#isCalm,
     }
-    const tasks = Array.from({ length: this.tasksPerProcess }, () => work(context))
+    const tasks = Array.from({ length: tasksPerProcess }, () => work(context))
     const done = Promise.all(tasks).then(() => locks.close())
     // Looked at in the end; until then nobody awaits it.
     done.catch(() => {})

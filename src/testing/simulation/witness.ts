@@ -10,6 +10,8 @@ interface Belief {
 /** What happened in a simulation, for judging whether enough did. */
 export interface Tally {
   grants: number
+  /** Grants whose fence follows that of the one before: the hold was passed on inside its process. */
+  passes: number
   reentries: number
   losses: number
   refusals: number
@@ -19,7 +21,15 @@ export interface Tally {
 
 /** Sees what every process believes, and fails the simulation when two beliefs exclude each other. */
 export class Witness {
-  readonly tally: Tally = { grants: 0, reentries: 0, losses: 0, refusals: 0, timeouts: 0, unavailable: 0 }
+  readonly tally: Tally = {
+    grants: 0,
+    passes: 0,
+    reentries: 0,
+    losses: 0,
+    refusals: 0,
+    timeouts: 0,
+    unavailable: 0,
+  }
   readonly #beliefs = new Map<string, Set<Belief>>()
   readonly #newestFence = new Map<string, number>()
 
@@ -32,6 +42,7 @@ export class Witness {
       hold.fence > newest,
       `${hold.resource}: fence ${hold.fence} of ${process.name} came after ${newest}`,
     )
+    if (hold.fence === newest + 1) this.tally.passes++
     this.#newestFence.set(hold.resource, hold.fence)
     const beliefs = this.#beliefs.get(hold.resource) ?? new Set()
     this.#beliefs.set(hold.resource, beliefs.add({ process, hold }))

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../base/errors.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
-import type { AcquireOptions } from '../../primitives/options.js'
+import type { AcquireOptions, LockOrder } from '../../primitives/options.js'
 import type { VirtualProcess } from '../virtual-env.js'
 import type { Witness } from './witness.js'
 
@@ -10,6 +10,7 @@ export interface WorkerContext {
   readonly locks: Holdfast
   readonly witness: Witness
   readonly resources: readonly string[]
+  readonly order: LockOrder
   /** No new work after this moment of the process's own clock. */
   isOver(): boolean
 }
@@ -18,7 +19,7 @@ export interface WorkerContext {
 export async function work(context: WorkerContext): Promise<void> {
   while (!context.isOver()) {
     await expectedFailures(context, () => one(context))
-    await pause(context, random(context, 0, 200))
+    await pause(context, random(context, 0, isHot(context) ? 20 : 200))
   }
 }
 
@@ -27,12 +28,12 @@ async function one(context: WorkerContext): Promise<void> {
   const mutex = locks.mutex(resources[Math.floor(process.random() * resources.length)] ?? '')
   const options = randomOptions(context)
   const way = process.random()
-  if (way < 0.2) {
+  if (way < (isHot(context) ? 0.05 : 0.2)) {
     const hold = await mutex.tryAcquire(options)
-    if (hold) await hold_(context, hold)
+    if (hold) await hold_(context, hold, options)
     else witness.tally.refusals++
   } else if (way < 0.6) {
-    await hold_(context, await mutex.acquire(options))
+    await hold_(context, await mutex.acquire(options), options)
   } else {
     await mutex.run(async (hold) => {
       witness.granted(process, hold)
@@ -48,20 +49,34 @@ async function one(context: WorkerContext): Promise<void> {
   }
 }
 
-async function hold_(context: WorkerContext, hold: Hold): Promise<void> {
+async function hold_(context: WorkerContext, hold: Hold, { maxHold }: AcquireOptions): Promise<void> {
   context.witness.granted(context.process, hold)
   await pause(context, workMs(context))
-  if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))
-  if (context.process.random() < 0.95) await hold.release()
-  // Else it is forgotten: renewed for as long as its process lives, so somebody has to break it.
+  try {
+    if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))
+  } finally {
+    // Some are forgotten, and renewed for as long as their process lives and maxHold allows.
+    if (maxHold === undefined || context.process.random() < 0.95) await hold.release()
+  }
 }
 
 function randomOptions(context: WorkerContext): AcquireOptions {
   const { process } = context
-  const options: AcquireOptions = { lease: random(context, 100, 1500), maxHold: random(context, 200, 5000) }
+  const options = isHot(context) ? fewTerms(context) : anyTerms(context)
   if (process.random() < 0.7) options.wait = random(context, 1, 3000)
   if (process.random() < 0.2) options.signal = abortAfter(context, random(context, 0, 1000))
   return options
+}
+
+function anyTerms(context: WorkerContext): AcquireOptions {
+  return { lease: random(context, 100, 1500), maxHold: random(context, 200, 5000) }
+}
+
+/** What neighbours ask for is mostly the same. */
+function fewTerms(context: WorkerContext): AcquireOptions {
+  const { process } = context
+  if (process.random() < 0.1) return anyTerms(context)
+  return { lease: process.random() < 0.8 ? 800 : 200 }
 }
 
 function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
@@ -70,9 +85,16 @@ function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
   return controller.signal
 }
 
-/** Mostly short, sometimes longer than the lease. */
+/** Mostly short, sometimes longer than the lease. Where the lock is hot, mostly so short that it is worth passing on. */
 function workMs(context: WorkerContext): number {
-  return context.process.random() < 0.8 ? random(context, 0, 50) : random(context, 50, 3000)
+  const isLong = context.process.random() < (isHot(context) ? 0.05 : 0.2)
+  if (isLong) return random(context, 50, 3000)
+  return random(context, 0, isHot(context) ? 4 : 50)
+}
+
+/** Whether many want the same, again and again. */
+function isHot({ order }: WorkerContext): boolean {
+  return order === 'cohort'
 }
 
 function random({ process }: WorkerContext, least: number, most: number): number {
