@@ -50,7 +50,7 @@ export class Lines {
 
     const row = waitingRow(client, request, this.#context.now())
     if (!front.next && used(front) + row.permits <= capacity)
-      return { ...this.#grantNew(row, request, (hold) => this.#rows.append(hold)), isWanted: false }
+      return this.#grantNew(row, request, (hold) => this.#rows.append(hold), false)
     if (!request.queue) return { status: 'refused', reason: 'busy' }
     this.#rows.append(row)
     if (front.next) return this.#waiting(row, front)
@@ -179,22 +179,22 @@ export class Lines {
       capacity: old.capacity,
     }
     this.#context.tell(old.client, { type: 'lost', resource: old.resource, id: old.id })
-    return this.#grantNew(row, request, (granted) => this.#rows.replace(old, granted))
+    const isWanted = this.#front(request.resource).next !== undefined
+    return this.#grantNew(row, request, (granted) => this.#rows.replace(old, granted), isWanted)
   }
 
   #steal(client: string, request: ClaimRequest, front: Front): ClaimReply {
     this.#rob(front.holds)
     const row = waitingRow(client, request, this.#context.now())
-    const reply = this.#grantNew(row, request, (hold) => this.#rows.prepend(hold))
-    this.#settle(request.resource)
-    return reply
+    const reply = this.#grantNew(row, request, (hold) => this.#rows.prepend(hold), true)
+    return { ...reply, isWanted: this.#settle(request.resource).next !== undefined }
   }
 
-  #grantNew(row: Row, request: ClaimRequest, enter: (row: Row) => void): Granted {
+  #grantNew(row: Row, request: ClaimRequest, enter: (row: Row) => void, isWanted: boolean): Granted {
     const fence = this.nextNumber(request.floor, request.block)
     const expires = Math.min(row.since + request.leaseMs, capAt(row, row.since))
     enter({ ...row, fence, expires })
-    return { status: 'granted', fence, leaseMs: expires - row.since }
+    return { status: 'granted', fence, leaseMs: expires - row.since, isWanted }
   }
 
   /** Those who pass their hold on should stop soon. */

@@ -1,6 +1,7 @@
 import { deferred } from '../base/deferred.js'
 import type { Cancel } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
 import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
@@ -19,7 +20,7 @@ export class Acquisition implements ClaimListener, Member {
   readonly #cohort: Cohort | null
   readonly #outcome = deferred<Entry | null>()
   #isSettled = false
-  #letProcessEnd: Cancel = () => {}
+  #letProcessEnd: Cancel = nothing
 
   constructor(engine: Engine, spec: ClaimSpec, limits: Limits) {
     this.#engine = engine
@@ -36,7 +37,7 @@ export class Acquisition implements ClaimListener, Member {
     const { resource } = this.#claim
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
-    const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : () => {}
+    const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : nothing
     if (this.#cohort?.enter(this) ?? true) this.start()
     else this.#queue()
     try {
@@ -125,7 +126,8 @@ export class Acquisition implements ClaimListener, Member {
   }
 
   passOn(): boolean {
-    return this.#cohort?.passOn(this.#claim) ?? false
+    if (!this.#cohort || this.#cohort.size === 0) return false
+    return this.#claim.canGoOn(this.#engine.env.now()) && this.#cohort.passOn(this.#claim)
   }
 
   onReleased(): void {

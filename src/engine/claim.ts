@@ -99,8 +99,9 @@ export class Claim {
   silentSince: number | null = null
   readonly #entries = new Set<Entry>()
   lostBecause: HoldfastError | null = null
-  readonly #lossListeners = new Set<(reason: HoldfastError) => void>()
-  readonly #endListeners = new Set<(nothing: undefined) => void>()
+  /** Made when somebody listens: most holds come and go without. */
+  #lossListeners: Set<(reason: HoldfastError) => void> | null = null
+  #endListeners: Set<(nothing: undefined) => void> | null = null
 
   constructor(
     readonly spec: ClaimSpec,
@@ -286,28 +287,34 @@ export class Claim {
   /** Given back: it is over, and that is no loss. */
   end(): void {
     this.phase = 'ended'
-    this.#lossListeners.clear()
+    this.#lossListeners = null
     this.#tell(this.#endListeners, undefined)
   }
 
   /** The returned function ends the interest. */
   onLoss(tell: (reason: HoldfastError) => void): () => void {
     if (this.lostBecause) tell(this.lostBecause)
-    else this.#lossListeners.add(tell)
-    return () => this.#lossListeners.delete(tell)
+    else {
+      this.#lossListeners ??= new Set()
+      this.#lossListeners.add(tell)
+    }
+    return () => this.#lossListeners?.delete(tell)
   }
 
   /** Lost or given back; at once if it is so already. The returned function ends the interest. */
   onEnd(tell: () => void): () => void {
     const listener = (): void => tell()
     if (this.phase === 'lost' || this.phase === 'ended') tell()
-    else this.#endListeners.add(listener)
-    return () => this.#endListeners.delete(listener)
+    else {
+      this.#endListeners ??= new Set()
+      this.#endListeners.add(listener)
+    }
+    return () => this.#endListeners?.delete(listener)
   }
 
-  #tell<T>(listeners: Set<(news: T) => void>, news: T): void {
-    for (const listener of listeners) listener(news)
-    listeners.clear()
+  #tell<T>(listeners: Set<(news: T) => void> | null, news: T): void {
+    for (const listener of listeners ?? []) listener(news)
+    listeners?.clear()
   }
 }
 

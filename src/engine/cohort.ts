@@ -1,5 +1,6 @@
 import type { Cancel, Env } from '../base/env.js'
 import type { HoldfastError } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 import type { Claim } from './claim.js'
 
 /** One of those who want the same in the same process. */
@@ -17,16 +18,18 @@ export interface Member {
  * wait here, in order of arrival, and get what it leaves behind.
  */
 export class Cohort {
-  readonly #line = new Set<Member>()
+  readonly #all: Cohorts
+  /** What they ask for: all their claims are alike, but for the id. */
+  readonly pattern: Claim
+  /** null: nobody has waited here yet, as it is with most locks. */
+  #line: Set<Member> | null = null
   #front: Member | null = null
-  #letProcessEnd: Cancel = () => {}
+  #letProcessEnd: Cancel = nothing
 
-  constructor(
-    readonly env: Env,
-    /** What they ask for: all their claims are alike, but for the id. */
-    readonly pattern: Claim,
-    readonly onEmpty: (cohort: Cohort) => void,
-  ) {}
+  constructor(all: Cohorts, pattern: Claim) {
+    this.#all = all
+    this.pattern = pattern
+  }
 
   matches({ info, spec }: Claim): boolean {
     const { leaseMs, presenceMs, permits } = this.pattern.spec
@@ -40,7 +43,7 @@ export class Cohort {
 
   /** How many wait here. */
   get size(): number {
-    return this.#line.size
+    return this.#line?.size ?? 0
   }
 
   /** true: nobody stands in the store's line yet, so this one has to. */
@@ -49,15 +52,16 @@ export class Cohort {
       this.#front = member
       return true
     }
+    this.#line ??= new Set()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
-    if (this.#line.size === 1) this.#letProcessEnd = this.env.timer(Infinity, () => {}, { keepAlive: true })
+    if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive()
     return false
   }
 
   /** One that waits here has given up. */
   leave(member: Member): void {
-    if (this.#line.delete(member)) this.#settle()
+    if (this.#line?.delete(member)) this.#settle()
   }
 
   /** The next one takes over what the front leaves. false: there is nobody. */
@@ -75,20 +79,20 @@ export class Cohort {
     if (this.#front?.claim !== claim) return
     this.#front = this.#next() ?? null
     if (this.#front) this.#front.start()
-    else this.onEmpty(this)
+    else this.#all.forget(this)
   }
 
   /** What the store has told the one at the front is true for all. */
   failAll(error: HoldfastError): void {
-    const line = [...this.#line]
-    this.#line.clear()
+    const line = this.#line ?? []
+    this.#line = null
     this.#settle()
     for (const member of line) member.fail(error)
   }
 
   #next(): Member | undefined {
-    for (const member of this.#line) {
-      this.#line.delete(member)
+    for (const member of this.#line ?? []) {
+      this.#line?.delete(member)
       this.#settle()
       return member
     }
@@ -96,16 +100,17 @@ export class Cohort {
   }
 
   #settle(): void {
-    if (this.#line.size > 0) return
+    if (this.size > 0) return
     this.#letProcessEnd()
-    this.#letProcessEnd = () => {}
+    this.#letProcessEnd = nothing
   }
 }
 
 /** The cohorts of one client. */
 export class Cohorts {
   readonly #env: Env
-  readonly #byResource = new Map<string, Cohort[]>()
+  /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
+  readonly #byResource = new Map<string, Cohort | Cohort[]>()
 
   constructor(env: Env) {
     this.#env = env
@@ -113,19 +118,29 @@ export class Cohorts {
 
   /** The cohort that a claim belongs to. */
   of(claim: Claim): Cohort {
-    const known = this.#byResource.get(claim.resource)
-    const found = known?.find((cohort) => cohort.matches(claim))
-    if (found) return found
-    const cohort = new Cohort(this.#env, claim, (empty) => this.#forget(empty))
-    if (known) known.push(cohort)
-    else this.#byResource.set(claim.resource, [cohort])
-    return cohort
+    const { resource } = claim
+    const known = this.#byResource.get(resource)
+    if (known === undefined) return this.#add(resource, claim, (cohort) => cohort)
+    const all = Array.isArray(known) ? known : [known]
+    const found = all.find((cohort) => cohort.matches(claim))
+    return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
   }
 
-  #forget(cohort: Cohort): void {
+  forget(cohort: Cohort): void {
     const { resource } = cohort.pattern
     const known = this.#byResource.get(resource)
-    if (!known || known.length <= 1) this.#byResource.delete(resource)
-    else known.splice(known.indexOf(cohort), 1)
+    const others = Array.isArray(known) ? known.filter((other) => other !== cohort) : []
+    if (others.length > 0) this.#byResource.set(resource, others)
+    else this.#byResource.delete(resource)
+  }
+
+  keepAlive(): Cancel {
+    return this.#env.timer(Infinity, nothing, { keepAlive: true })
+  }
+
+  #add(resource: string, pattern: Claim, among: (cohort: Cohort) => Cohort | Cohort[]): Cohort {
+    const cohort = new Cohort(this, pattern)
+    this.#byResource.set(resource, among(cohort))
+    return cohort
   }
 }

@@ -155,7 +155,7 @@ export class Engine {
     }
     claim.end()
     // Before anything is sent: what is on its way back is passed on no more.
-    if (claim.canGoOn(this.env.now()) && claim.listener.passOn()) return true
+    if (claim.listener.passOn()) return true
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     const releasing = this.calls.repeated(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
