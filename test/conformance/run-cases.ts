@@ -26,6 +26,11 @@ export function runCases(subject: ConformanceSubject, share: Share = WHOLE): voi
   describe.sequential(`${title}, one at a time`, () => declare(cases.filter((each) => each.alone)))
 }
 
+/** The same with a strict order of arrival, where nothing is passed on inside a process. */
+export function runStrictCases(subject: ConformanceSubject, share: Share = WHOLE): void {
+  runCases({ ...subject, name: `${subject.name}, in strict order`, order: 'strict' }, share)
+}
+
 function declare(cases: readonly ConformanceCase[]): void {
   for (const { title, skip, run } of cases) {
     if (skip === undefined) it(title, run, LIMIT_MS)

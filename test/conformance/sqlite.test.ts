@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { runCases } from './run-cases.js'
+import { runCases, runStrictCases } from './run-cases.js'
 
-runCases({
+const subject = {
   name: 'sqlite',
   async open() {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-conformance-'))
@@ -15,4 +15,6 @@ runCases({
       dispose: () => rm(folder, { recursive: true, force: true }),
     }
   },
-})
+}
+runCases(subject)
+runStrictCases(subject, { part: 0, of: 3 })

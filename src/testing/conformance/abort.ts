@@ -181,7 +181,7 @@ export const abortCases: readonly CaseSpec[] = [
     async run(scene) {
       await scene.lock('door').acquire({ lease: LONG_MS })
       const env = new CountingEnv()
-      const { locks, store } = scene.intercepted({ env })
+      const { locks, store } = scene.intercepted({ env, order: 'strict' })
       const before = env.activeTimers
       const giveUp = new AbortController()
       setMaxListeners(0, giveUp.signal)

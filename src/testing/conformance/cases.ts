@@ -4,6 +4,7 @@ import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
 import { inTime } from './checks.js'
+import { cohortCases } from './cohort.js'
 import { contractCases } from './contract.js'
 import { deathCases } from './deaths.js'
 import { electionCases } from './election.js'
@@ -50,8 +51,8 @@ const OF_EVERY_LOCK: readonly CaseSpec[] = [
   fairnessCases,
 ].flat()
 
-/** What is true of every lock that can be entered again: a semaphore cannot. */
-const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases].flat()
+/** What is true of every lock that can be entered again, and passed on: a semaphore cannot. */
+const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases, cohortCases].flat()
 
 /** Of the cases across processes a few are run with every lock; a process costs too much to start for what shows nothing new. */
 const ACROSS_PROCESSES: readonly CaseSpec[] = [processCases, deathCases, pauseCases, endingCases].flat()

@@ -11,7 +11,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'grants come in the order of arrival, over several clients',
     behaviours: [72],
     async run(scene) {
-      const clients = [scene.client(), scene.client(), scene.client()]
+      const clients = [0, 1, 2].map(() => scene.client({ order: 'strict' }))
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const served: number[] = []
       const fences: number[] = []
@@ -37,7 +37,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const news: Push[] = []
-      const { locks, store } = scene.intercepted()
+      const { locks, store } = scene.intercepted({ order: 'strict' })
       store.onPush = (push, deliver) => {
         news.push(push)
         deliver()
@@ -93,7 +93,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     alone: true,
     notAs: MUTEX_ALONE.load,
     async run(scene) {
-      const locks = scene.client()
+      const locks = scene.client({ order: 'strict' })
       const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       const served: number[] = []
       const all = Array.from({ length: 500 }, (_, number) =>

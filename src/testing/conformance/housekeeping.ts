@@ -86,7 +86,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       const env = new CountingEnv()
       const { locks, store } = scene.intercepted({ env })
       await locks.mutex('door').acquire({ lease: RENEWED_MS })
-      const waiter = settled(locks.mutex('door').acquire({ lease: RENEWED_MS }))
+      const waiter = settled(locks.mutex('door').acquire({ lease: RENEWED_MS, label: 'in line' }))
       await scene.waiting('door', 1)
       await locks.close()
       await waiter

@@ -13,7 +13,7 @@ export const idleCases: readonly CaseSpec[] = [
     behaviours: [73, 75],
     alone: true,
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: '1m', presence: '12s' })
+      const { locks, store } = scene.intercepted({ storeTimeout: '1m', presence: '12s', order: 'strict' })
       const door = locks.mutex('door')
       const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
       const served: number[] = []

@@ -47,6 +47,10 @@ export class Scene {
     this.#guise = guise
   }
 
+  get #order(): HoldfastOptions {
+    return { order: this.#subject.order ?? 'cohort' }
+  }
+
   /** Before the case begins: somebody else takes what the guise says is taken. */
   async prepare(): Promise<void> {
     const { lock, taken } = this.#guise
@@ -70,7 +74,7 @@ export class Scene {
 
   /** A client of its own, over a store value of its own. */
   client(options: HoldfastOptions = {}): Holdfast {
-    const client = new Holdfast(this.#venue.store(), options)
+    const client = new Holdfast(this.#venue.store(), { ...this.#order, ...options })
     this.#clients.push(client)
     return client
   }
@@ -78,7 +82,7 @@ export class Scene {
   /** A client over a store that the case can disturb. */
   intercepted(options: HoldfastOptions = {}): { locks: Holdfast; store: InterceptedStore } {
     const store = new InterceptedStore(this.#venue.store())
-    const locks = new Holdfast(store, options)
+    const locks = new Holdfast(store, { ...this.#order, ...options })
     this.#stores.push(store)
     this.#clients.push(locks)
     return { locks, store }
@@ -101,7 +105,7 @@ export class Scene {
     const { url } = this.#venue
     assert.ok(url !== undefined, 'A venue without a url: give the subject `oneProcess` to skip these cases')
     const address = { url, storeModule: this.#subject.storeModule ?? null }
-    await worker.call('open', address, client, this.#guise.lock)
+    await worker.call('open', address, { ...this.#order, ...client }, this.#guise.lock)
     return worker
   }
 

@@ -1,4 +1,5 @@
 import type { Store } from '../../contract/store.js'
+import type { LockOrder } from '../../primitives/options.js'
 import type { NotAs } from './guises.js'
 import type { Scene } from './scene.js'
 
@@ -15,6 +16,8 @@ export interface ConformanceSubject {
    * Not needed where `Holdfast.open` understands the URL.
    */
   storeModule?: string
+  /** How the locks of the cases serve those who wait, where a case does not say it. Run the suite with both. Default `'cohort'`. */
+  order?: LockOrder
 }
 
 /** A fresh place for lines, for one case. */

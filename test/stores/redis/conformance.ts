@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { type RedisOptions, redis } from '../../../src/stores/redis/index.js'
-import { runCases, type Share } from '../../conformance/run-cases.js'
+import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
 
 /** Somewhere to run the suite. */
@@ -15,7 +15,7 @@ export function runCasesOnRedis(
   driver: NonNullable<RedisOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  { own = true, share }: { own?: boolean; share?: Share } = {},
+  { own = true, share, strict }: { own?: boolean; share?: Share; strict?: Share } = {},
 ): void {
   describeOn(
     'redis',
@@ -35,6 +35,7 @@ export function runCasesOnRedis(
         },
       }
       runCases(subject, share)
+      if (strict) runStrictCases(subject, strict)
     },
     { own },
   )
