@@ -59,7 +59,8 @@ export class RedisConnection implements Connection {
     this.#listen()
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
-    const { reply, isSafe } = await this.#askReachably(request)
+    const isReachable = this.#isHearing || !request.queue
+    const { reply, isSafe } = await (isReachable ? this.#ask(request) : this.#askReachably(request))
     this.#mayHaveMissed ||= !this.#isHearing
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
@@ -71,7 +72,6 @@ export class RedisConnection implements Connection {
    * further round trip.
    */
   async #askReachably(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
-    if (this.#isHearing || !request.queue) return this.#ask(request)
     const first = await this.#ask({ ...request, queue: false })
     if (first.reply.status !== 'refused' || first.reply.reason !== 'busy') return first
     await this.#listening
