@@ -245,12 +245,12 @@ export class RedisConnection implements Connection {
 
   #onMessage(message: string): void {
     if (this.#closing) return
-    const match = /^(?:granted (\d+)|lost) (\S+) (.*)$/s.exec(message)
-    const resource = this.#names.resourceOf(match?.[3] ?? '')
+    const match = /^(?:granted (\d+)|(lost|wanted)) (\S+) (.*)$/s.exec(message)
+    const resource = this.#names.resourceOf(match?.[4] ?? '')
     if (!match || resource === null) return
-    const id = fromToken(match[2] ?? '')
-    if (match[1] === undefined) this.#context.push({ type: 'lost', resource, id })
-    else this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
+    const id = fromToken(match[3] ?? '')
+    if (match[1] !== undefined) this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
+    else this.#context.push({ type: match[2] as 'lost' | 'wanted', resource, id })
   }
 
   async #beat(groups: readonly { key: string; indexes: readonly number[] }[], beats: readonly Beat[]) {

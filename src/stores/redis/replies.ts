@@ -16,7 +16,7 @@ export function claimReply(text: string): ClaimReply {
   const [status, first, second, third, fourth] = text.split(' ')
   switch (status) {
     case 'granted':
-      return { status, fence: Number(first), leaseMs: toMs(second) }
+      return { status, fence: Number(first), leaseMs: toMs(second), isWanted: third === '1' }
     case 'waiting':
       return waiting(first, second, third, fourth)
     case 'capacity':
@@ -47,7 +47,8 @@ export function beatReply(text: string): BeatReply {
   const [status, first, second, third, fourth] = text.split(' ')
   switch (status) {
     case 'held': {
-      const held = { status, fence: Number(first), leaseMs: toMs(second) } as const
+      const isWanted = fourth === '1'
+      const held = { status, fence: Number(first), leaseMs: toMs(second), isWanted } as const
       return third === '-' ? held : { ...held, block: Number(third) }
     }
     case 'waiting':

@@ -199,6 +199,16 @@ local function tellLost(id, row)
   news[#news + 1] = { row.client, 'lost ' .. id .. ' ' .. line.key }
 end
 
+-- Those who pass their hold on should stop soon.
+local function tellWanted()
+  local id = line.head
+  while id ~= line.first do
+    local row = get(id)
+    if row.block > 1 then news[#news + 1] = { row.client, 'wanted ' .. id .. ' ' .. line.key } end
+    id = row.next
+  end
+end
+
 local function rob(id)
   tellLost(id, get(id))
   remove(id)
@@ -269,6 +279,6 @@ end
 
 local function claimText(id, row)
   if row.fence == 0 then return waitingText(id, row) end
-  return string.format('granted %.0f %.0f', row.fence, row.expires - now)
+  return string.format('granted %.0f %.0f %d', row.fence, row.expires - now, line.first == '-' and 0 or 1)
 end
 `

@@ -8,7 +8,7 @@ import { defineScript } from './script.js'
  *     ARGV[1]  retentionMs
  *     then for each line: the number of its beats, and for each beat: ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none)
  *     result   one text, the answers in the order of the beats with a comma between:
- *              held FENCE LEFT BLOCK (- none) | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
+ *              held FENCE LEFT BLOCK (- none) IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
  *              error MESSAGE (for every beat of a line that cannot be read)
  *
  * Durations are microseconds. An id that is not in its line is gone, for ever: nothing is created here.
@@ -49,8 +49,13 @@ ${lineLua}
     local row = find(id)
     if not row then return 'gone' end
     if row.fence == 0 then return waitingText(id, row) end
-    local first = block and string.format('%.0f', nextFence(0, block)) or '-'
-    return string.format('held %.0f %.0f %s', row.fence, row.expires - now, first)
+    local first = '-'
+    if block then
+      first = string.format('%.0f', nextFence(0, block))
+      row.block = math.max(row.block, block)
+      touch(id)
+    end
+    return string.format('held %.0f %.0f %s %d', row.fence, row.expires - now, first, line.first == '-' and 0 or 1)
   end
 
   beatAll = function(key, first, last)
@@ -82,7 +87,7 @@ local function quickBeat(key, place)
   redis.call('HSET', key, '#', counter .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fence .. ' '
     .. string.format('%.0f', expires) .. ' ' .. rest)
   if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt - wall) / 1000 + retentionMs))) end
-  return 'held ' .. fence .. string.format(' %.0f -', expires - wall)
+  return 'held ' .. fence .. string.format(' %.0f - 0', expires - wall)
 end
 
 local function beat(key, first, last)

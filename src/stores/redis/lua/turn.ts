@@ -13,7 +13,7 @@ import { defineScript } from './script.js'
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
  *              1 FENCE ID (and the next one, who is told by this, is the same client's)
- *              granted FENCE LEFT | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
+ *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others stand)
  *
  * Durations are microseconds. The same id again gives the present answer, so a claim may be sent twice. A refusal writes nothing.
@@ -63,16 +63,17 @@ ${lineLua}
       while line.head ~= line.first do rob(line.head) end
       local row = newRow()
       row.prev, row.next = '-', line.head
-      local reply = grant(row)
+      grant(row)
       settle()
-      return reply
+      return claimText(id, row)
     end
 
     local function join()
       if line.first == '-' and line.used + permits <= (line.pinned or capacity) then return grant(newRow()) end
       if mode == 'try' then return 'busy' end
-      local row = newRow()
+      local row, isFirst = newRow(), line.first == '-'
       enter(id, row)
+      if isFirst then tellWanted() end
       return waitingText(id, row)
     end
 
@@ -123,7 +124,7 @@ local function takeFree(key, last, ttl)
   redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fenceText .. ' '
     .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. wanted)
   if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
-  return 'granted ' .. fenceText .. ' ' .. lease
+  return 'granted ' .. fenceText .. ' ' .. lease .. ' 0'
 end
 
 -- The row of a claim that begins to wait, if the key lives long enough for it.
@@ -144,6 +145,8 @@ local function waitFirst(key, head)
   if not row then return end
   redis.call('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. held .. ' ' .. expires .. ' ' .. most .. ' '
     .. holder .. ' ' .. id .. ' ' .. id .. ' - -', holder, id .. ' ' .. hold, id, row)
+  local reserved, receiver = string.match(hold, '^%- %d+ %d+ %d+ %d+ %d+ %d+ %d+ (%d+) (%S+)')
+  if tonumber(reserved) > 1 then redis.call('PUBLISH', receiver, 'wanted ' .. holder .. ' ' .. key) end
   return 'waiting ' .. presence .. string.format(' 1 %.0f ', tonumber(expires) - wall) .. last
 end
 
