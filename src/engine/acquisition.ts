@@ -17,7 +17,7 @@ export class Acquisition implements ClaimListener, Member {
   readonly #engine: Engine
   readonly #limits: Limits
   readonly #claim: Claim
-  readonly #cohort: Cohort | null
+  #cohort: Cohort | null = null
   readonly #outcome = deferred<Entry | null>()
   #isSettled = false
   #letProcessEnd: Cancel = nothing
@@ -26,7 +26,6 @@ export class Acquisition implements ClaimListener, Member {
     this.#engine = engine
     this.#limits = limits
     this.#claim = engine.newClaim(spec, this)
-    this.#cohort = engine.cohortOf(this.#claim, limits)
   }
 
   get claim(): Claim {
@@ -38,6 +37,7 @@ export class Acquisition implements ClaimListener, Member {
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
     const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : nothing
+    this.#cohort = this.#engine.cohortOf(this.#claim, this.#limits)
     if (this.#cohort?.enter(this) ?? true) this.start()
     else this.#queue()
     try {

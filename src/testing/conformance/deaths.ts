@@ -42,7 +42,7 @@ export const deathCases: readonly CaseSpec[] = [
     processes: true,
     async run(scene) {
       const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
-      const worker = await scene.worker({ presence: RENEWED_MS })
+      const worker = await scene.worker({ presence: RENEWED_MS, order: 'strict' })
       await worker.call('queue', 'door', 3, { lease: LONG_MS }, 0)
       await scene.waiting('door', 3)
       const behind = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS }))
@@ -59,7 +59,7 @@ export const deathCases: readonly CaseSpec[] = [
     alone: true,
     async run(scene) {
       const presence = 3000
-      const worker = await scene.worker({ presence })
+      const worker = await scene.worker({ presence, order: 'strict' })
       await worker.call('acquire', 'door', { lease: presence })
       await worker.call('queue', 'door', 500, { lease: presence }, 0)
       await scene.waiting('door', 500)

@@ -44,7 +44,7 @@ export const endingCases: readonly CaseSpec[] = [
     behaviours: [116, 117],
     processes: true,
     async run(scene) {
-      const worker = await scene.worker()
+      const worker = await scene.worker({ order: 'strict' })
       await worker.call('acquire', 'door', { lease: LONG_MS })
       await worker.call('queue', 'door', 3, { lease: LONG_MS }, 0)
       await scene.waiting('door', 3)

@@ -61,7 +61,7 @@ export const processCases: readonly CaseSpec[] = [
     processes: true,
     everyLock: true,
     async run(scene) {
-      const workers = await scene.workers(3)
+      const workers = await scene.workers(3, { order: 'strict' })
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const arrivals: number[] = []
       for (let number = 0; number < 9; number++) {
