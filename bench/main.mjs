@@ -1,13 +1,15 @@
 // Benchmarks beside their peers in the same run. Absolute figures are of this machine at this moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
+import { cohort } from './cohort.mjs'
 import { embedded } from './embedded.mjs'
 import { redis } from './redis.mjs'
 
-const SUITES = { embedded, redis }
+const SUITES = { embedded, redis, cohort }
 
 const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
+    store: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', short: 'h', default: false },
   },
   allowPositionals: true,
@@ -17,11 +19,13 @@ if (values.help) {
   console.log(`Usage: npm run bench -- [SUITE …] [--quick]
 
 Suites: ${Object.keys(SUITES).join(', ')} (default: all)
---quick  shorter rounds, rougher figures`)
+--quick      shorter rounds, rougher figures
+--store URL  a further store for the suite cohort, as often as you like`)
 } else {
   for (const name of positionals.length > 0 ? positionals : Object.keys(SUITES)) {
     const suite = SUITES[name]
     if (!suite) throw new Error(`No suite '${name}'; there are ${Object.keys(SUITES).join(', ')}`)
-    await suite({ roundMs: values.quick ? 300 : 1500, rounds: values.quick ? 3 : 5, quick: values.quick })
+    const [roundMs, rounds] = values.quick ? [300, 3] : [1500, 5]
+    await suite({ roundMs, rounds, quick: values.quick, stores: values.store })
   }
 }

@@ -27,8 +27,29 @@ export async function contended({ name, folder, processes, tasks, turns }) {
   await Promise.all(children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined)))
   const isAll = done.every((task) => task.turns === turns)
   const times = done.map((task) => task.atMs)
+  const grants = done.reduce((sum, task) => sum + task.turns, 0)
   return {
-    perSecond: done.reduce((sum, task) => sum + task.turns, 0) / seconds,
+    grants,
+    perSecond: grants / seconds,
     evenness: isAll ? Math.min(...times) / Math.max(...times) : 0,
   }
+}
+
+/**
+ * A process with one task beside one with a thousand, all on one lock, until the lone one has had `turns` turns. Gives, for each of
+ * those, how many of the others were served while it waited.
+ */
+export async function oneAgainstMany({ name, folder, turns }) {
+  const start = (tasks, count) =>
+    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), String(count), 'times'])
+  const [lone, crowd] = [start(1, turns), start(1000, Infinity)]
+  await Promise.all([lone, crowd].map((child) => once(child, 'message')))
+  crowd.send('go')
+  await once(crowd, 'message')
+  lone.send('go')
+  const [{ times: waits }] = await once(lone, 'message')
+  crowd.send('stop')
+  const [{ times: served }] = await once(crowd, 'message')
+  await Promise.all([lone, crowd].map((child) => (child.exitCode === null ? once(child, 'exit') : undefined)))
+  return waits.map(([asked, got]) => served.filter(([, at]) => at > asked && at < got).length)
 }

@@ -1,5 +1,7 @@
 // The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of the lock with that number.
 import { randomUUID } from 'node:crypto'
+import { LockFactory } from '@verrou/core'
+import { redisStore } from '@verrou/core/drivers/redis'
 import { Holdfast } from 'holdfast'
 import { redis } from 'holdfast/redis'
 import { Redis } from 'ioredis'
@@ -52,6 +54,19 @@ export const redisContenders = {
         const mutex = new Mutex(client, `rs-${task}`, { lockTimeout: LEASE_MS, acquireTimeout: 120_000 })
         await mutex.acquire()
         await mutex.release()
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+  verrou: async (where) => {
+    const client = new Redis(where)
+    const retry = { attempts: Number.POSITIVE_INFINITY, delay: 10, timeout: 120_000 }
+    const factory = new LockFactory(redisStore({ connection: client }).factory(), { retry })
+    return {
+      pair: async (task) => {
+        const lock = factory.createLock(`v-${task}`, LEASE_MS)
+        await lock.acquire()
+        await lock.release()
       },
       close: async () => client.disconnect(),
     }

@@ -1,9 +1,9 @@
 // One process of a contended run: `tasks` loops on one lock, each `turns` times. Tells the parent when they are over, or when the
-// parent has waited for long enough.
+// parent has waited for long enough. With `times`, it tells when each turn was asked for and had, and when the first one was.
 import { contenders } from './contenders.mjs'
 import { redisContenders } from './redis-contenders.mjs'
 
-const [name, folder, tasks, turns] = process.argv.slice(2)
+const [name, folder, tasks, turns, wantsTimes] = process.argv.slice(2)
 const { pair, close } = await { ...contenders, ...redisContenders }[name](folder)
 await pair(1)
 process.send('ready')
@@ -11,16 +11,22 @@ await new Promise((resolve) => process.once('message', resolve))
 
 const start = performance.now()
 const done = Array.from({ length: Number(tasks) }, () => ({ turns: 0, atMs: 0 }))
-process.once('message', () => process.send(done, () => process.exit()))
+const times = []
+const report = () => (wantsTimes ? { times } : done)
+process.once('message', () => process.send(report(), () => process.exit()))
 await Promise.all(
   done.map(async (task) => {
     while (task.turns < Number(turns)) {
+      const askedAt = performance.timeOrigin + performance.now()
       await pair(0)
       task.turns++
       task.atMs = performance.now() - start
+      if (!wantsTimes) continue
+      times.push([askedAt, performance.timeOrigin + performance.now()])
+      if (times.length === 1 && turns === 'Infinity') process.send('begun')
     }
   }),
 )
-process.send(done)
+process.send(report())
 await close()
 process.disconnect()

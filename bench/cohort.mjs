@@ -1,0 +1,86 @@
+// The hot lock: many tasks of a process on one name. With the cohort (the default), in strict order, and beside the peers on Redis.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { median, medians, table } from './measure.mjs'
+import { contended, oneAgainstMany } from './processes.mjs'
+import { redisServer } from './redis-server.mjs'
+
+const PEERS = ['redis-semaphore', 'redlock', 'verrou']
+const ORDERS = ['cohort', 'strict']
+
+/** `stores`: URLs of further stores to measure. Memory, SQLite and a private Redis are always there. */
+export async function cohort({ rounds, quick, stores = [] }) {
+  const server = await redisServer()
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-cohort-'))
+  const few = { rounds: Math.min(rounds, 3), turns: quick ? 20 : 100 }
+  try {
+    await besidePeers(server.url, { processes: 1, tasks: 64, ...few })
+    await besidePeers(server.url, { processes: 4, tasks: 16, ...few })
+    const urls = [`sqlite:${join(folder, 'locks.db')}`, server.url, ...stores]
+    for (const url of ['memory:', ...urls]) await onStore(url, { processes: 1, tasks: 64, ...few })
+    for (const url of urls) await onStore(url, { processes: 4, tasks: 16, ...few })
+    for (const url of urls) await loneTask(url, quick ? 10 : 40)
+  } finally {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function besidePeers(url, { processes, tasks, turns, rounds }) {
+  const client = new Redis(url)
+  const [evenness, commands] = [{}, {}]
+  const names = [...PEERS, ...ORDERS.map((order) => `holdfast ${order}`)]
+  const measure = async (name) => {
+    // The peers sleep between attempts: fewer turns tell the same, and end within our patience.
+    const own = name.startsWith('holdfast')
+    const before = await commandsOf(client)
+    const count = own ? turns * 5 : Math.ceil(turns / 5)
+    const result = await contended({ name, folder: url, processes, tasks, turns: count })
+    const sent = (await commandsOf(client)) - before - 1
+    evenness[name] = [...(evenness[name] ?? []), result.evenness]
+    commands[name] = [...(commands[name] ?? []), (sent / result.grants) * 10]
+    return result.perSecond
+  }
+  const rows = await medians(rounds, Object.fromEntries(names.map((name) => [name, () => measure(name)])))
+  const best = PEERS.reduce((one, other) => (rows[other] > rows[one] ? other : one))
+  table(`Redis: one lock, ${processes} × ${tasks} tasks, until all are done`, 'grants/s', rows, best)
+  for (const name of names)
+    console.log(
+      `  ${name.padEnd(28)} ${median(commands[name]).toFixed(2).padStart(8)} commands per 10 grants; first task done / last: ${median(evenness[name]).toFixed(2)}`,
+    )
+  client.disconnect()
+}
+
+/** What the order costs on one store. */
+async function onStore(url, { processes, tasks, turns, rounds }) {
+  const measure = async (order) =>
+    (await contended({ name: `holdfast ${order}`, folder: url, processes, tasks, turns })).perSecond
+  const rows = await medians(rounds, Object.fromEntries(ORDERS.map((order) => [order, () => measure(order)])))
+  table(`${kindOf(url)}: one lock, ${processes} × ${tasks} tasks`, 'grants/s', rows, 'strict')
+}
+
+/** One process with 1 task beside one with 1,000: how many others are served before each of its turns. */
+async function loneTask(url, turns) {
+  console.log(`\n${kindOf(url)}: a process with 1 task beside one with 1,000`)
+  for (const order of ORDERS) {
+    const between = await oneAgainstMany({ name: `holdfast ${order}`, folder: url, turns })
+    console.log(
+      `  ${order.padEnd(28)} ${median(between)} others before a turn of the lone task (median), ${Math.max(...between)} at most`,
+    )
+  }
+}
+
+function kindOf(url) {
+  return url.slice(0, url.indexOf(':'))
+}
+
+async function commandsOf(client) {
+  const stats = await client.info('commandstats')
+  // What a client sends, not what the scripts do inside the server.
+  const sent = ['evalsha', 'eval', 'set', 'get', 'fcall', 'wait', 'script|load']
+  return [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)]
+    .filter(([, name]) => sent.includes(name))
+    .reduce((sum, [, , calls]) => sum + Number(calls), 0)
+}
