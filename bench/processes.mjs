@@ -29,10 +29,24 @@ export async function contended({ name, folder, processes, tasks, turns }) {
   const times = done.map((task) => task.atMs)
   const grants = done.reduce((sum, task) => sum + task.turns, 0)
   return {
-    grants,
     perSecond: grants / seconds,
     evenness: isAll ? Math.min(...times) / Math.max(...times) : 0,
   }
+}
+
+/** The same for a while. `evenness` is the number of turns of the least-served task over that of the most-served. */
+export async function contendedFor({ name, folder, processes, tasks, ms }) {
+  const children = Array.from({ length: processes }, () =>
+    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), `${ms}ms`]),
+  )
+  await Promise.all(children.map((child) => once(child, 'message')))
+  const results = children.map((child) => once(child, 'message'))
+  for (const child of children) child.send('go')
+  const done = (await Promise.all(results)).flatMap(([message]) => message)
+  await Promise.all(children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined)))
+  const turns = done.map((task) => task.turns)
+  const grants = turns.reduce((sum, each) => sum + each, 0)
+  return { grants, perSecond: grants / (ms / 1000), evenness: Math.min(...turns) / Math.max(...turns) }
 }
 
 /**

@@ -1,5 +1,5 @@
-// One process of a contended run: `tasks` loops on one lock, each `turns` times. Tells the parent when they are over, or when the
-// parent has waited for long enough. With `times`, it tells when each turn was asked for and had, and when the first one was.
+// One process of a contended run: `tasks` loops on one lock, each `turns` times, or for a while (`1500ms`). Tells the parent when they
+// are over, or when the parent has waited for long enough. With `times`, it tells when each turn was asked for and had, and when the first one was.
 import { contenders } from './contenders.mjs'
 import { redisContenders } from './redis-contenders.mjs'
 
@@ -12,11 +12,14 @@ await new Promise((resolve) => process.once('message', resolve))
 const start = performance.now()
 const done = Array.from({ length: Number(tasks) }, () => ({ turns: 0, atMs: 0 }))
 const times = []
+const [most, longestMs] = turns.endsWith('ms')
+  ? [Infinity, Number.parseFloat(turns)]
+  : [Number(turns), Infinity]
 const report = () => (wantsTimes ? { times } : done)
 process.once('message', () => process.send(report(), () => process.exit()))
 await Promise.all(
   done.map(async (task) => {
-    while (task.turns < Number(turns)) {
+    while (task.turns < most && performance.now() - start < longestMs) {
       const askedAt = performance.timeOrigin + performance.now()
       await pair(0)
       task.turns++
