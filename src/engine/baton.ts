@@ -1,9 +1,9 @@
-/** How many holds one grant serves where others wait in the store: the first, and those it is passed on to. */
-export const HOLDS_PER_TURN = 16
-/** And for how long. Where holds are longer than a few round trips, passing on gains little, and others wait for it. */
-export const LONGEST_TURN_MS = 50
-/** How many fences are reserved at once where nobody else waits. Also how many holds pass by before the store is asked again. */
-const MOST_FENCES = 64
+/** How many holds one grant serves while others wait in the store, and how many pass by before the store is asked whether they do. */
+const HOLDS_PER_TURN = 64
+/** And for how long it does while others wait. Where holds are longer than a few round trips, passing them on gains little. */
+const LONGEST_TURN_MS = 50
+/** Whoever wants it now will want it again before the turn is over. */
+const TURNS_AHEAD = 4
 
 /**
  * What the neighbours in one process pass on: a grant of the store, with the fences that were reserved for it. It has one
@@ -20,11 +20,16 @@ export class Baton {
   #grantedAt = 0
   #served = 0
 
-  /** @param block How many fences the claim has asked for. @param mostFences How many the store gives at once. */
-  constructor(
-    readonly block: number,
-    readonly mostFences: number,
-  ) {}
+  /** How many fences the claim asks for. */
+  readonly block: number
+  /** How many fences the store gives at once. */
+  readonly #mostFences: number
+
+  /** For a claim that is about to be sent, with so many who want it here. A lone one needs no more fences than its own. */
+  constructor(wanting: number, mostFences: number) {
+    this.#mostFences = Math.min(mostFences, HOLDS_PER_TURN)
+    this.block = wanting > 1 ? Math.min(wanting * TURNS_AHEAD, this.#mostFences) : 1
+  }
 
   /** The store has granted the claim. */
   granted(grant: number, now: number): void {
@@ -61,9 +66,9 @@ export class Baton {
     return !this.isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
   }
 
-  /** How many fences to ask for, at most as many as it may still serve. */
-  get wantedFences(): number {
-    const most = Math.min(this.mostFences, MOST_FENCES)
-    return this.isWanted ? Math.max(1, Math.min(most, HOLDS_PER_TURN - this.#served)) : most
+  /** How many further fences to ask for: no more than it may still serve. */
+  get furtherFences(): number {
+    const left = this.isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
+    return Math.min(left, this.#mostFences)
   }
 }

@@ -164,7 +164,6 @@ export class Claim {
 
   /** From now on it stands for what the other stood for, which ends: the place in line, or the grant, and what was said about it. */
   takeOver(other: Claim): void {
-    const wasHeld = other.fence > 0
     this.phase = 'waiting'
     this.id = other.id
     this.grant = other.grant
@@ -173,7 +172,7 @@ export class Claim {
     this.acknowledgedAt = other.acknowledgedAt
     // A push that is still under way may tell of the grant once more: its fences have been given out.
     this.#grantsAbove = Math.max(other.#grantsAbove, other.fence)
-    this.#placeUntil = wasHeld ? 0 : other.#placeUntil
+    this.#placeUntil = other.#placeUntil
     this.dueAt = other.dueAt
     this.isBeating = other.isBeating
     this.isHurried = other.isHurried
@@ -202,7 +201,7 @@ export class Claim {
   beat(): Beat {
     const { leaseMs, presenceMs } = this.spec
     const common = { resource: this.resource, id: this.id, leaseMs, presenceMs }
-    if (this.needsFences) return { ...common, block: this.baton?.wantedFences ?? 1 }
+    if (this.needsFences) return { ...common, block: this.baton?.furtherFences ?? 1 }
     // What was given back is said again and again: the reply to the first time may have been lost.
     return this.permits < this.spec.permits ? { ...common, permits: this.permits } : common
   }

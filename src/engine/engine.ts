@@ -13,7 +13,7 @@ import type {
   Store,
 } from '../contract/store.js'
 import { Acquisition } from './acquisition.js'
-import { Baton, HOLDS_PER_TURN } from './baton.js'
+import { Baton } from './baton.js'
 import { Calls } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import { type Cohort, Cohorts } from './cohort.js'
@@ -101,7 +101,7 @@ export class Engine {
 
   /** For a claim that is about to be sent, with so many who want it here. */
   newBaton(wanting: number): Baton {
-    return new Baton(Math.min(wanting, HOLDS_PER_TURN, this.#mostFences), this.#mostFences)
+    return new Baton(wanting, this.#mostFences)
   }
 
   /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
