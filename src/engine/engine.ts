@@ -287,7 +287,7 @@ export class Engine {
   #asPassedOn(line: LineView): LineView {
     const claims = line.claims.map((view) => {
       const claim = view.fence === null ? undefined : this.#claims.get(view.id)
-      if (!claim || claim.phase !== 'held' || view.fence !== claim.grant) return view
+      if (claim?.phase !== 'held' || view.fence !== claim.grant) return view
       return { ...view, fence: claim.fence, ageMs: Math.min(view.ageMs, this.env.now() - claim.heldAt) }
     })
     return { ...line, claims }
