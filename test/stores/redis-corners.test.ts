@@ -158,6 +158,24 @@ describeOn('redis', 'the Redis store', () => {
     await stays.close()
   })
 
+  it('keeps the lines of one space apart from the states of another, whatever their names', async () => {
+    const { url } = await server()
+    const names = ['a', 'a:state', 'a:{latch', 'a:state:{latch']
+    const clients = names.map((space) => new Holdfast(redis(url), { space }))
+    onTestFinished(async () => void (await Promise.all(clients.map((client) => client.close()))))
+    for (const client of clients) {
+      expect(await client.latch('x', 2).countDown()).toBe(1)
+      for (const name of ['latch:x', 'x}:state', 'latch:x}:state'])
+        expect(await client.mutex(name).tryAcquire({ lease: '1m' })).not.toBeNull()
+    }
+    for (const client of clients) {
+      expect(await client.latch('x', 2).count()).toBe(1)
+      const seen: string[] = []
+      for await (const line of client.inspect()) seen.push(line.name)
+      expect(seen.sort()).toEqual(['latch:x', 'latch:x}:state', 'x}:state'])
+    }
+  })
+
   it('notices that it hears nothing although its connection looks alive', async () => {
     const [live, wrong] = await Promise.all([server(), server()])
     const client = new Redis(live.url)
