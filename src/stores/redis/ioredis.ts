@@ -9,6 +9,7 @@ import {
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
+import { glob } from './names.js'
 
 /** The part of ioredis (5, 6) and iovalkey that is used: a single server or Sentinel. */
 export interface IoredisClient {
@@ -142,7 +143,7 @@ export class IoredisDriver implements Driver {
       let cursor = '0'
       do {
         // A prefix of the client's own is put before keys, but not before patterns; and what comes back carries it.
-        const found = await node.scan(cursor, 'MATCH', escapeGlob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
+        const found = await node.scan(cursor, 'MATCH', glob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
         cursor = String(found[0])
         yield found[1].map((key) => String(key).slice(prefix.length))
       } while (cursor !== '0')
@@ -216,8 +217,4 @@ function quieten(client: IoredisClient | IoredisCluster): void {
   client.on('error', () => {})
   client.on('connect', unref)
   client.on('+node', (node: IoredisClient) => quieten(node))
-}
-
-function escapeGlob(text: string): string {
-  return text.replace(/[\\*?[\]^]/g, '\\$&')
 }

@@ -9,6 +9,7 @@ import {
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
+import { glob } from './names.js'
 
 interface ScriptCall {
   keys: string[]
@@ -26,6 +27,8 @@ interface NodeRedisCommon {
   subscribe(channels: string[], listener: (message: unknown, channel: unknown) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   readonly isOpen: boolean
+  /** What it puts before keys, but not before patterns; not documented. Since 6.3. */
+  readonly _keyPrefix?: unknown
 }
 
 /** A client of one server. */
@@ -95,6 +98,7 @@ export class NodeRedisDriver implements Driver {
   #durableLosses = 0
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
+  readonly #keyPrefix: string
   #durable: Promise<NodeRedisClient | NodeRedisCluster> | undefined
   #nextNode = 0
 
@@ -102,6 +106,7 @@ export class NodeRedisDriver implements Driver {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
+    this.#keyPrefix = String(client._keyPrefix ?? '')
     this.#losses = lossesOf(client, LOSSES)
     if (!ownsClient) return
     quieten(client)
@@ -152,7 +157,7 @@ export class NodeRedisDriver implements Driver {
   async *scan(pattern: string): AsyncIterable<readonly string[]> {
     for (const node of await this.#masters()) {
       for (let cursor = ''; cursor !== '0'; ) {
-        const portion = await scanOnce(node, cursor || '0', pattern)
+        const portion = await scanOnce(node, cursor || '0', glob(this.#keyPrefix) + pattern)
         cursor = portion.cursor
         yield portion.keys
       }
@@ -206,7 +211,9 @@ export class NodeRedisDriver implements Driver {
   /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
   async #duplicate(): Promise<NodeRedisClient | NodeRedisCluster> {
     const client = this.#client
-    const copy = isCluster(client) ? client.duplicate() : oneLife(await this.#someNode())
+    // A Sentinel puts its prefix before keys by itself; its master knows of none.
+    const overrides = isSentinel(client) ? { keyPrefix: this.#keyPrefix } : {}
+    const copy = isCluster(client) ? client.duplicate() : oneLife(await this.#someNode(), overrides)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     if (isCluster(copy)) quieten(copy)
     const forget = (): void => {
@@ -254,8 +261,9 @@ async function masterOf(sentinel: NodeRedisSentinel): Promise<NodeRedisClient> {
 }
 
 /** One more connection, which ends for good when it is cut, so that whoever uses it knows of it. */
-function oneLife(client: NodeRedisClient): NodeRedisClient {
+function oneLife(client: NodeRedisClient, overrides: object = {}): NodeRedisClient {
   const copy = client.duplicate({
+    ...overrides,
     socket: { ...client.options?.socket, reconnectStrategy: false },
     disableOfflineQueue: true,
   })
