@@ -49,7 +49,7 @@ export const deathCases: readonly CaseSpec[] = [
       await scene.waiting('door', 4)
       await worker.kill()
       await holder.release()
-      await inTime('the one behind', behind.promise, 15_000)
+      await inTime('the one behind', behind.promise)
     },
   },
   {
@@ -73,7 +73,7 @@ export const deathCases: readonly CaseSpec[] = [
       await scene.waiting('door', 503)
       await worker.kill()
       // The bound is lease + presence + one pulse; the rest is patience with a loaded machine.
-      await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 15_000)
+      await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 30_000)
       assertIncreasing(fences)
       assert.equal(await scene.line('door'), undefined)
     },

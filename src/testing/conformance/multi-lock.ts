@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { HoldfastError } from '../../base/errors.js'
 import type { MultiHold } from '../../primitives/multi-hold.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, throwsWith } from './checks.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -110,7 +110,7 @@ export const multiLockCases: readonly CaseSpec[] = [
     title: 'claims of all() whose replies are lost count once',
     behaviours: [100, 31],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const lost = new Set<string>()
       store.around = async (call, go) => {
         const reply = await go()
