@@ -1,8 +1,13 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+
+const endWithRun = fileURLToPath(new URL('test/servers/end-with-run.ts', import.meta.url))
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: [endWithRun],
+    setupFiles: [endWithRun],
     // Real processes, real kills: each file gets a process of its own.
     pool: 'forks',
     testTimeout: 60_000,

@@ -44,7 +44,7 @@ export function runNode(args, options = {}) {
   return new Promise((resolve) => {
     const child = spawn(options.node ?? process.execPath, args, {
       cwd: root,
-      stdio: 'inherit',
+      stdio: options.stdio ?? 'inherit',
       env: options.env ?? process.env,
     })
     const ignore = () => {}

@@ -1,57 +1,33 @@
-import { spawnSync } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { CountingEnv, eventually, inTime, now, pass, Watched } from '../../src/testing/conformance/checks.js'
 import { WorkerClient } from '../../src/testing/worker-client.js'
+import { WallClock } from '../servers/wall-clock.js'
 
 const LEASE_MS = 900
 const HOURS = [1, -1, 24, 0]
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-wall-clock-'))
-const offsetFile = join(folder, 'offset')
-const shim = join(folder, 'wall-clock.so')
-const noShim = compileShim()
+const clock = new WallClock()
+const noShim = clock.obstacle
 const workers: WorkerClient[] = []
 
 afterAll(async () => {
   for (const worker of workers) await worker.end()
+  clock.dispose()
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** null: done. Otherwise the reason why the clock of a process cannot be moved here. */
-function compileShim(): string | null {
-  if (process.platform !== 'linux') return 'LD_PRELOAD is of Linux'
-  setWallClock(0)
-  const source = fileURLToPath(new URL('wall-clock.c', import.meta.url))
-  const { error, status, stderr } = spawnSync(process.env['CC'] ?? 'gcc', [
-    '-shared',
-    '-fPIC',
-    '-O2',
-    '-o',
-    shim,
-    source,
-  ])
-  if (error) return 'no C compiler here'
-  return status === 0 ? null : `the C compiler failed: ${stderr}`
-}
-
 function setWallClock(hours: number): void {
-  const bytes = Buffer.alloc(8)
-  bytes.writeBigInt64LE(BigInt(hours * 3600))
-  // Never truncated: processes have it mapped.
-  const file = openSync(offsetFile, constants.O_RDWR | constants.O_CREAT)
-  writeSync(file, bytes, 0, 8, 0)
-  closeSync(file)
+  clock.set(hours * 3600)
 }
 
 async function worker(url: string): Promise<WorkerClient> {
-  const env = { LD_PRELOAD: shim, HOLDFAST_WALL_OFFSET: offsetFile }
-  const started = await WorkerClient.start({ env })
+  const started = await WorkerClient.start({ env: clock.env })
   workers.push(started)
   await started.call('open', { url, storeModule: null }, {})
   return started

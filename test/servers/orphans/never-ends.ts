@@ -1,0 +1,15 @@
+import { writeFileSync } from 'node:fs'
+import { it } from 'vitest'
+import { startRedis } from '../redis.js'
+import { startRedisSentinel } from '../redis-sentinel.js'
+
+/** Starts servers, says so in a file, and goes on for ever: the run is ended from outside. */
+it('never ends', async () => {
+  const redis = await startRedis()
+  redis.pause()
+  const group = await startRedisSentinel()
+  const servers = [redis, ...group.nodes, ...group.sentinels].map(({ pid, folder }) => ({ pid, folder }))
+  writeFileSync(process.env['HOLDFAST_ORPHANS'] ?? '', JSON.stringify({ worker: process.pid, servers }))
+  setInterval(() => {}, 1000)
+  await new Promise(() => {})
+})
