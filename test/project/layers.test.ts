@@ -8,8 +8,9 @@ const src = join(root, 'src')
 /** Each layer with those that it may import from. `testing` stands beside the primitives: it uses the public API. */
 const MAY_IMPORT: Record<string, string[]> = {
   base: [],
+  drivers: ['base'],
   contract: ['base'],
-  stores: ['base', 'contract'],
+  stores: ['base', 'contract', 'drivers'],
   engine: ['base', 'contract'],
   primitives: ['base', 'contract', 'engine', 'stores'],
   testing: ['base', 'contract', 'engine', 'primitives', 'stores'],
