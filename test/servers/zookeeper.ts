@@ -8,6 +8,9 @@ import { freePort } from './ports.js'
 import { Server, started } from './server.js'
 
 const JAR = '/usr/share/java/zookeeper.jar'
+const SHOW_LOG = '/usr/share/java/slf4j-simple.jar'
+// TLS needs more of it than Debian's class path of ZooKeeper names.
+const NETTY = '/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar'
 const MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
 /** Small, so that sessions of less than a second can be had. */
 const TICK_MS = 200
@@ -101,8 +104,7 @@ export async function startZooKeeperEnsemble(
   const peers: Record<string, string> = {}
   for (const id of [1, 2, 3]) peers[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}`
   const members: ZooKeeperServer[] = []
-  for (const id of [1, 2, 3])
-    members.push(new ZooKeeperServer(await freePort(), options, { id, peers }))
+  for (const id of [1, 2, 3]) members.push(new ZooKeeperServer(await freePort(), options, { id, peers }))
   const ensemble = new ZooKeeperEnsemble(members)
   try {
     await Promise.all(members.map((member) => member.start()))
@@ -116,7 +118,7 @@ export async function startZooKeeperEnsemble(
 function commandOf(server: Server, { properties = {} }: ZooKeeperServerOptions): string[] {
   const defines = Object.entries(properties).map(([name, value]) => `-D${name}=${value}`)
   const small = ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
-  const path = `${server.folder}:/usr/share/java/slf4j-simple.jar:${JAR}`
+  const path = [server.folder, SHOW_LOG, NETTY, JAR].join(':')
   return ['java', ...small, ...defines, '-cp', path, MAIN, join(server.folder, 'zoo.cfg')]
 }
 
