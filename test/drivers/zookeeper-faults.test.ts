@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { WatchEvent } from '../../src/drivers/zookeeper/index.js'
-import { eventually, inTime, now, pass, Watched } from '../../src/testing/conformance/checks.js'
+import { CountingEnv, eventually, inTime, now, pass, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { freePort } from '../servers/ports.js'
 import { TcpProxy } from '../servers/proxy.js'
@@ -202,7 +202,9 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   it('survives a pause of its own process longer than its patience', async () => {
     const zk = through(1200)
     await zk.create('/paused', { mode: 'ephemeral' })
+    await pass(250)
     const read = zk.exists('/paused')
+    await new Promise(setImmediate)
     // Nothing runs here meanwhile: the answer waits in the socket while the timers become due.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 900)
     await read
@@ -237,6 +239,19 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
     proxy.mode = 'pass'
     await closed
     expect((await client(server.address).exists('/leaving')).stat).toBeNull()
+  })
+
+  it('leaves no timer behind, however it ends', async () => {
+    const env = new CountingEnv()
+    const zk = through(4000, { env })
+    await zk.create('/timers', { mode: 'ephemeral' })
+    await zk.close()
+    const away = through(4000, { env })
+    await away.sync()
+    proxy.mode = 'refuse'
+    await away.hears('suspected')
+    await away.close()
+    expect(env.activeTimers).toBe(0)
   })
 
   it('closes at once what never was', async () => {

@@ -4,6 +4,7 @@ import { HostRing, parseServers } from '../../src/drivers/zookeeper/hosts.js'
 import { digestAcl } from '../../src/drivers/zookeeper/index.js'
 import { JuteReader, JuteWriter } from '../../src/drivers/zookeeper/jute.js'
 import { Chroot, checkPath } from '../../src/drivers/zookeeper/paths.js'
+import { Touches } from '../../src/drivers/zookeeper/touches.js'
 import { Watches } from '../../src/drivers/zookeeper/watches.js'
 import { throwsWith } from '../../src/testing/conformance/checks.js'
 
@@ -113,6 +114,21 @@ it('watches are set again in parts that a server accepts', () => {
   expect(parts.flatMap((part) => part.children)).toEqual(names)
   expect(parts.every((part) => part.data.length + part.children.length < 200)).toBe(true)
   expect([...new Watches().toSetAgain(7n)]).toEqual([])
+})
+
+it('what was answered a tick before a write is known to the leader when it handles that write', () => {
+  const touches = new Touches(1000, 200)
+  expect(touches.knownAt(1001)).toBe(1000)
+  touches.answered(1010, 1015)
+  expect(touches.knownAt(1214)).toBe(1000)
+  expect(touches.knownAt(1215)).toBe(1010)
+  // Close together: remembered as the first of them.
+  touches.answered(1300, 1301)
+  touches.answered(1302, 1303)
+  touches.answered(1400, 1401)
+  expect(touches.knownAt(1510)).toBe(1300)
+  expect(touches.knownAt(1601)).toBe(1400)
+  expect(touches.knownAt(9999)).toBe(1400)
 })
 
 it('a digest is the one that zkCli makes', () => {

@@ -127,6 +127,18 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
     ])
   })
 
+  it('tells each listener of its own watch only', async () => {
+    const zk = client(server.address)
+    const told: string[] = []
+    await zk.create('/each')
+    await zk.getData('/each', { watch: () => told.push('one') })
+    await zk.setData('/each', '1')
+    await zk.getData('/each', { watch: () => told.push('two') })
+    await zk.setData('/each', '2')
+    await zk.sync()
+    expect(told).toEqual(['one', 'two'])
+  })
+
   it('does not tell those who no longer watch, nor those whose read failed', async () => {
     const zk = client(server.address)
     const events: WatchEvent[] = []

@@ -96,15 +96,21 @@ export class ZooKeeperEnsemble {
   }
 }
 
+export interface EnsembleOptions extends ZooKeeperServerOptions {
+  /** The addresses by which a member finds the others, where they shall not be the true ones: `{ 'server.1': 'host:port:port' }`. */
+  peersOf?: (id: number, peers: Readonly<Record<string, string>>) => Promise<Record<string, string>>
+}
+
 /** Starts a private ensemble of three; ready in about a second. */
-export async function startZooKeeperEnsemble(
-  options: ZooKeeperServerOptions = {},
-): Promise<ZooKeeperEnsemble> {
+export async function startZooKeeperEnsemble(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
   needServer('zookeeper')
   const peers: Record<string, string> = {}
   for (const id of [1, 2, 3]) peers[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}`
   const members: ZooKeeperServer[] = []
-  for (const id of [1, 2, 3]) members.push(new ZooKeeperServer(await freePort(), options, { id, peers }))
+  for (const id of [1, 2, 3]) {
+    const seen = (await options.peersOf?.(id, peers)) ?? peers
+    members.push(new ZooKeeperServer(await freePort(), options, { id, peers: seen }))
+  }
   const ensemble = new ZooKeeperEnsemble(members)
   try {
     await Promise.all(members.map((member) => member.start()))

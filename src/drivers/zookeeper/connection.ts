@@ -16,6 +16,7 @@ import {
   writeConnectRequest,
 } from './records.js'
 import type { Exchange } from './request.js'
+import { Touches } from './touches.js'
 
 /** What a connection tells its session, always in the order in which it came. */
 export interface ConnectionListener {
@@ -38,6 +39,8 @@ export interface ConnectionSettings {
   readonly request: ConnectRequest
   /** For everything up to the answer to the request for a session. */
   readonly openWithinMs: number
+  /** Of the servers. */
+  readonly tickMs: number
   readonly env: Env
 }
 
@@ -63,7 +66,9 @@ export class Connection {
   readonly #owed = new Map<number, Exchange>()
   #onFrame = (bytes: Buffer): void => this.#onOpen(bytes)
   #cancelTimer: Cancel
-  #isPingOwed = false
+  readonly #tickMs: number
+  #touches: Touches
+  #pingedAt: number | null = null
   #hasHeard = false
   #silentTicks = 0
   #idleTicks = 0
@@ -71,11 +76,13 @@ export class Connection {
   #isCorked = false
 
   constructor(settings: ConnectionSettings, listener: ConnectionListener) {
-    const { host, tls, env, openWithinMs } = settings
+    const { host, tls, env, openWithinMs, tickMs } = settings
     this.#env = env
     this.#host = host
     this.#listener = listener
     this.heardAt = env.now()
+    this.#tickMs = tickMs
+    this.#touches = new Touches(this.heardAt, tickMs)
     this.#socket = tls === null ? connectTcp({ ...host }) : connectTls({ ...tls, ...host })
     // Whoever waits for an answer keeps the process alive by the timer of its deadline; an idle connection must not.
     this.#socket.setNoDelay(true).unref()
@@ -86,6 +93,11 @@ export class Connection {
     const late = (): void =>
       this.end(this.#error(`did not open a session within ${Math.round(openWithinMs)} ms`))
     this.#cancelTimer = env.timer(openWithinMs, late, { keepAlive: false })
+  }
+
+  /** See `Answer`. */
+  touchedAt(now: number): number {
+    return this.#touches.knownAt(now)
   }
 
   send(exchange: Exchange): void {
@@ -106,6 +118,7 @@ export class Connection {
   }
 
   #greet(request: ConnectRequest): void {
+    this.#touches = new Touches(this.#env.now(), this.#tickMs)
     this.#write(frame((out) => writeConnectRequest(out, request)))
   }
 
@@ -146,23 +159,28 @@ export class Connection {
     const input = new JuteReader(bytes)
     const header = readReplyHeader(input)
     if (header.xid === Xid.notification) return this.#listener.onEvent(readWatcherEvent(input))
-    if (header.xid === Xid.ping) {
-      this.#isPingOwed = false
-      // A server that answers pings but not what it was asked before is no use.
-      if (this.#owed.size === 0) this.#heard()
-      return this.#listener.onReply(header)
-    }
-    const exchange = this.#owed.get(header.xid)
-    if (!exchange) throw new RangeError(`An answer to request ${header.xid}, which nobody made`)
-    this.#owed.delete(header.xid)
-    this.#heard()
-    exchange.onReply(header, input)
+    if (header.xid === Xid.ping) this.#onPong()
+    else this.#onAnswer(header, input)
     this.#listener.onReply(header)
   }
 
-  #heard(): void {
+  #onPong(): void {
+    if (this.#pingedAt !== null) this.#heard(this.#pingedAt)
+    this.#pingedAt = null
+  }
+
+  #onAnswer(header: ReplyHeader, input: JuteReader): void {
+    const exchange = this.#owed.get(header.xid)
+    if (!exchange) throw new RangeError(`An answer to request ${header.xid}, which nobody made`)
+    this.#owed.delete(header.xid)
+    this.#heard(exchange.sentAt)
+    exchange.onReply(header, input)
+  }
+
+  #heard(sentAt: number): void {
     this.#hasHeard = true
     this.heardAt = this.#env.now()
+    this.#touches.answered(sentAt, this.heardAt)
     if (this.#silentTicks >= SUSPECT_AFTER) this.#listener.onSpeech()
     this.#silentTicks = 0
   }
@@ -177,13 +195,13 @@ export class Connection {
 
   /** Silence is counted in ticks, not in time: a pause of this process is one tick, after which what has arrived is read first. */
   #onTick(): void {
-    const isOwed = this.#owed.size > 0 || this.#isPingOwed
+    const isOwed = this.#owed.size > 0 || this.#pingedAt !== null
     if (isOwed && !this.#hasHeard) this.#silentTicks++
     this.#hasHeard = false
     if (this.#silentTicks >= STALLED_AFTER) return this.end(this.#error('does not answer'))
     if (this.#silentTicks === SUSPECT_AFTER && isOwed) this.#listener.onSilence()
     if (isOwed || ++this.#idleTicks < PING_AFTER) return
-    this.#isPingOwed = true
+    this.#pingedAt = this.#env.now()
     this.#idleTicks = 0
     this.#write(PING)
   }

@@ -53,6 +53,7 @@ export interface ZooKeeperErrorDetails {
   index?: number
   /** Of a request that was answered: see `Answer`. */
   sentAt?: number
+  touchedAt?: number
   zxid?: bigint
   cause?: unknown
 }
@@ -78,6 +79,7 @@ export class ZooKeeperError extends Error {
   readonly maybeDone: boolean
   readonly index: number | undefined
   readonly sentAt: number | undefined
+  readonly touchedAt: number | undefined
   readonly zxid: bigint | undefined
 
   constructor(code: ZooKeeperErrorCode, message: string, details: ZooKeeperErrorDetails = {}) {
@@ -88,6 +90,7 @@ export class ZooKeeperError extends Error {
     this.maybeDone = details.maybeDone ?? false
     this.index = details.index
     this.sentAt = details.sentAt
+    this.touchedAt = details.touchedAt
     this.zxid = details.zxid
   }
 }

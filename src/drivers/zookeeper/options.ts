@@ -12,6 +12,8 @@ export interface ZooKeeperOptions {
   requestTimeout?: Duration
   /** How long `close` tries to end the session on the server. Default: 2 s. */
   closeTimeout?: Duration
+  /** The servers' `tickTime`: they need up to half of it to tell their leader of a sign of life. Default: 2 s, as theirs. */
+  tick?: Duration
   /** Sent on every connection before anything else. */
   auth?: readonly Credentials[]
   /** `true`, or options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). Default: no TLS. */
@@ -28,6 +30,7 @@ export interface ZooKeeperOptions {
 
 const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 const DEFAULT_CLOSE_TIMEOUT_MS = 2000
+const DEFAULT_TICK_MS = 2000
 const DEFAULT_MAX_REQUESTS = 100_000
 const DEFAULT_MAX_REQUEST_BYTES = 0xfffff
 
@@ -39,6 +42,7 @@ export function sessionSettings(hosts: readonly Host[], options: ZooKeeperOption
     auth: options.auth ?? [],
     timeoutMs: sessionTimeoutMs(options),
     closeTimeoutMs: toMs(options.closeTimeout ?? DEFAULT_CLOSE_TIMEOUT_MS, { name: 'closeTimeout' }),
+    tickMs: toMs(options.tick ?? DEFAULT_TICK_MS, { name: 'tick' }),
     maxRequests: positive('maxRequests', options.maxRequests ?? DEFAULT_MAX_REQUESTS),
     maxRequestBytes: positive('maxRequestBytes', options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES),
     firstXid: options.firstXid ?? 1,

@@ -13,12 +13,18 @@ export interface Answer {
   readonly zxid: bigint
   /** Monotonic milliseconds (of the client's `env`) just before the request was sent. */
   readonly sentAt: number
+  /**
+   * If the request was a write: from this monotonic time on, the leader counts the session's time-out, or from a later one. Earlier
+   * than `sentAt`, because a write that a follower passes on is no sign of life to the leader; those travel apart, each half a tick.
+   */
+  readonly touchedAt: number
 }
 
 /** What a connection has to know of a request. */
 export interface Exchange {
   readonly xid: number
   readonly bytes: Buffer
+  readonly sentAt: number
   /** Takes the rest of the reply. Throws where it makes no sense. */
   onReply(header: ReplyHeader, input: JuteReader): void
   /** The connection ended before the reply came. */
@@ -41,12 +47,13 @@ export class Request<T extends object> implements Exchange {
   readonly bytes: Buffer
   readonly timeoutMs: number
   readonly what: string
+  sentAt = Number.NaN
   /** Called once, at its end. */
   onSettled: () => void = () => {}
   readonly #operation: Operation<T>
   readonly #circumstances: Circumstances
   readonly #outcome: Deferred<T & Answer> = deferred()
-  #sentAt = Number.NaN
+  #touchedAt = Number.NaN
   #xid = 0
   #isSettled = false
 
@@ -67,16 +74,17 @@ export class Request<T extends object> implements Exchange {
     return this.#xid
   }
 
-  sending(xid: number, now: number): void {
+  sending(xid: number, now: number, touchedAt: number): void {
     this.#xid = xid
-    this.#sentAt = now
+    this.sentAt = now
+    this.#touchedAt = touchedAt
     this.bytes.writeInt32BE(xid, XID_OFFSET)
   }
 
   onReply({ zxid, error }: ReplyHeader, input: JuteReader): void {
     if (this.#isSettled) return
     const { absent, watch } = this.#operation
-    const answer = { zxid, sentAt: this.#sentAt }
+    const answer = { zxid, sentAt: this.sentAt, touchedAt: this.#touchedAt }
     if (error === Err.noNode && absent) {
       this.#circumstances.onWatch?.(absent.watch)
       this.#settle(() => this.#outcome.resolve({ ...absent.value, ...answer }))
@@ -113,7 +121,7 @@ export class Request<T extends object> implements Exchange {
   }
 
   #unanswered(code: 'CONNECTION_LOSS' | 'REQUEST_TIMEOUT', why: string, cause: unknown): ZooKeeperError {
-    const maybeDone = this.#operation.isWrite && !Number.isNaN(this.#sentAt)
+    const maybeDone = this.#operation.isWrite && !Number.isNaN(this.sentAt)
     const advice = maybeDone ? 'it may have been carried out: look before you ask again' : 'ask again'
     const { path } = this.#circumstances
     return new ZooKeeperError(code, `'${this.what}' failed, ${why}; ${advice}`, { path, maybeDone, cause })

@@ -47,6 +47,8 @@ export interface SessionSettings {
   readonly auth: readonly Credentials[]
   readonly timeoutMs: number
   readonly closeTimeoutMs: number
+  /** Of the servers. */
+  readonly tickMs: number
   readonly maxRequests: number
   readonly maxRequestBytes: number
   readonly firstXid: number
@@ -175,8 +177,10 @@ export class Session implements ConnectionListener {
   }
 
   #send(request: Request<object>): void {
-    request.sending(this.#takeXid(), this.#settings.env.now())
-    this.#connection?.send(request)
+    if (!this.#connection) return
+    const now = this.#settings.env.now()
+    request.sending(this.#takeXid(), now, this.#connection.touchedAt(now))
+    this.#connection.send(request)
   }
 
   #takeXid(): number {
@@ -187,13 +191,13 @@ export class Session implements ConnectionListener {
 
   #connect(): void {
     if (this.#connection || this.#isRetrying || this.#end) return
-    const { hosts, tls, env } = this.#settings
+    const { hosts, tls, env, tickMs } = this.#settings
     const { id: sessionId, password } = this.#info ?? NO_SESSION
     const timeoutMs = this.#info?.timeoutMs ?? this.#settings.timeoutMs
     const request = { lastZxid: this.#lastZxid, timeoutMs, sessionId, password }
     // Every server can be asked once while the session lives.
     const openWithinMs = Math.max(timeoutMs / (hosts.size + 1), LEAST_OPEN_MS)
-    const settings = { host: hosts.next(), tls, request, openWithinMs, env }
+    const settings = { host: hosts.next(), tls, request, openWithinMs, tickMs, env }
     // Outside the flow of whoever happened to ask first: the connection belongs to all.
     try {
       this.#connection = detached(() => new Connection(settings, this))
@@ -224,7 +228,9 @@ export class Session implements ConnectionListener {
       const reason = serverError(error, `the authentication with scheme '${credentials.scheme}'`, {})
       this.#finish({ type: 'closed', reason })
     }
-    this.#connection?.send({ xid: Xid.auth, bytes: authFrame(credentials), onReply, onLoss: () => {} })
+    const sentAt = this.#settings.env.now()
+    const bytes = authFrame(credentials)
+    this.#connection?.send({ xid: Xid.auth, bytes, sentAt, onReply, onLoss: () => {} })
   }
 
   #onAuthenticated(): void {
@@ -240,7 +246,7 @@ export class Session implements ConnectionListener {
     for (const watches of this.watches.toSetAgain(this.#lastZxid)) {
       const xid = this.#takeXid()
       const bytes = frame((out) => writeSetWatches(out.int(xid).int(Op.setWatches), watches))
-      yield { xid, bytes, onReply: () => {}, onLoss: () => {} }
+      yield { xid, bytes, sentAt: this.#settings.env.now(), onReply: () => {}, onLoss: () => {} }
     }
   }
 
