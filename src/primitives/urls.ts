@@ -7,6 +7,7 @@ type Opener = (rest: string) => Promise<Store>
 const SCHEMES: Readonly<Record<string, Opener>> = {
   memory: async (name) => sharedMemory(name),
   sqlite: async (rest) => (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, '')),
+  zookeeper: async (rest) => (await import('../stores/zookeeper/index.js')).zookeeperFromUrl(rest),
 }
 
 /** The memory stores of this process: the same URL is the same store, as everywhere else. */
