@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { now, pass } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { TcpProxy } from '../servers/proxy.js'
-import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper.js'
+import type { TcpProxy } from '../servers/proxy.js'
+import { firstThroughProxies, startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper.js'
 import { client, failsWith } from './zookeeper/helpers.js'
 
 const TIMEOUT_MS = 4000
@@ -13,20 +13,8 @@ describeOn('zookeeper', 'ZooKeeper', () => {
   let ensemble: ZooKeeperEnsemble
   const proxies: TcpProxy[] = []
 
-  // The first member reaches the others, of which one leads, through proxies.
-  const throughProxies = async (id: number, peers: Readonly<Record<string, string>>) => {
-    const seen = { ...peers }
-    for (const other of [2, 3].filter(() => id === 1)) {
-      const [host, port, election] = (peers[`server.${other}`] ?? '').split(':')
-      const proxy = await TcpProxy.start(Number(port))
-      proxies.push(proxy)
-      seen[`server.${other}`] = `${host}:${proxy.port}:${election}`
-    }
-    return seen
-  }
-
   beforeAll(async () => {
-    ensemble = await startZooKeeperEnsemble({ peersOf: throughProxies })
+    ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(proxies) })
   })
   afterAll(async () => {
     await ensemble?.stop()

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
+import { TcpProxy } from './proxy.js'
 import { Server, started } from './server.js'
 
 const JAR = '/usr/share/java/zookeeper.jar'
@@ -99,6 +100,20 @@ export class ZooKeeperEnsemble {
 export interface EnsembleOptions extends ZooKeeperServerOptions {
   /** The addresses by which a member finds the others, where they shall not be the true ones: `{ 'server.1': 'host:port:port' }`. */
   peersOf?: (id: number, peers: Readonly<Record<string, string>>) => Promise<Record<string, string>>
+}
+
+/** The first member reaches the others, of which one will lead, through proxies: to cut it off from its leader. */
+export function firstThroughProxies(proxies: TcpProxy[]): NonNullable<EnsembleOptions['peersOf']> {
+  return async (id, peers) => {
+    const seen = { ...peers }
+    for (const other of id === 1 ? [2, 3] : []) {
+      const [host, port, election] = (peers[`server.${other}`] ?? '').split(':')
+      const proxy = await TcpProxy.start(Number(port))
+      proxies.push(proxy)
+      seen[`server.${other}`] = `${host}:${proxy.port}:${election}`
+    }
+    return seen
+  }
 }
 
 /** Starts a private ensemble of three; ready in about a second. */

@@ -10,6 +10,7 @@ import { eventually, inTime, now, pass, rejectsWith, Watched } from '../../src/t
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import {
+  firstThroughProxies,
   startZooKeeper,
   startZooKeeperEnsemble,
   type ZooKeeperEnsemble,
@@ -238,27 +239,61 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
 
 describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
   let ensemble: ZooKeeperEnsemble
-  beforeAll(async () => {
-    ensemble = await startZooKeeperEnsemble()
-  })
-  afterAll(() => ensemble?.stop())
+  const links: TcpProxy[] = []
+  const opened: Holdfast[] = []
+  const locksAt = (servers: string | undefined, root: string): Holdfast => {
+    const client = new Holdfast(zookeeper(servers ?? '', { ...OPTIONS, root }), { storeTimeout: '20s' })
+    opened.push(client)
+    return client
+  }
 
-  it('keeps holds and places while each server in turn is frozen', async () => {
-    const store = () => zookeeper(ensemble.address, { ...OPTIONS, root: '/frozen' })
-    const [one, two] = [store(), store()].map((each) => new Holdfast(each, { storeTimeout: '20s' }))
-    const hold = await one?.mutex('door').acquire()
-    const waiter = new Watched(two?.mutex('door').acquire() ?? Promise.reject(new Error('no client')))
+  beforeAll(async () => {
+    ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links) })
+  })
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((client) => client.close()))
+  })
+  afterAll(async () => {
+    await ensemble?.stop()
+    for (const link of links) await link.stop()
+  })
+
+  it('ends a hold before the next one begins, though the holder’s server is cut off and goes on answering', async () => {
+    const [follower, second] = ensemble.members
+    expect(await follower?.mode()).toBe('follower')
+    const hold = await locksAt(follower?.address, '/cut-off').mutex('door').acquire()
+    const next = new Watched(locksAt(second?.address, '/cut-off').mutex('door').acquire())
+    // Some renewals, so that it does not live on the opening of its session.
+    await pass(TIMEOUT_MS)
+    expect(hold.isValid).toBe(true)
+    let lastValidAt = 0
+    const looking = (async () => {
+      while (hold.isValid) {
+        lastValidAt = now()
+        await pass(1)
+      }
+    })()
+    for (const link of links) link.mode = 'stall'
+    await inTime('the loss', looking)
+    await inTime('the next one', next.promise)
+    expect(next.settledAt).toBeGreaterThan(lastValidAt)
+    for (const link of links) link.mode = 'refuse'
+    for (const link of links) link.mode = 'pass'
+    await eventually('all three', async () => (await ensemble.serving()).length === 3)
+  })
+
+  it('keeps places while each server in turn is frozen, and never lets two in', async () => {
+    const hold = await locksAt(ensemble.address, '/frozen').mutex('door').acquire()
+    const waiter = new Watched(locksAt(ensemble.address, '/frozen').mutex('door').acquire())
     for (const member of ensemble.members) {
       member.pause()
       await pass(TIMEOUT_MS / 2)
       member.resume()
       await eventually('all three', async () => (await ensemble.serving()).length === 3)
+      // Validity may run out while a leader is elected.
+      if (hold.isValid) expect(waiter.isSettled).toBe(false)
     }
-    // Validity may have run out while a leader was elected; what must not be is two holders, or a waiter that is forgotten.
-    if (hold?.isValid) expect(waiter.isSettled).toBe(false)
-    await hold?.release()
+    await hold.release()
     await inTime('the waiter', waiter.promise)
-    await one?.close()
-    await two?.close()
   })
 })
