@@ -11,7 +11,11 @@ export const SERVERS = {
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
-  zookeeper: { packages: ['zookeeper'], programs: ['java', '/usr/share/java/zookeeper.jar'] },
+  zookeeper: {
+    // With the libraries of others that can share a line with ours.
+    packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
+    programs: ['java', '/usr/share/java/zookeeper.jar'],
+  },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 

@@ -101,32 +101,70 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     return children
   }
 
-  it('finds its node again when the reply to create was lost, and makes no second one', async () => {
-    const one = raw('proxied')
-    await one.claim(claimOf('first', { resource: 'other' }))
+  /** The call reaches the server, what the server answers does not come back, and the connection breaks. */
+  const losingReplies = async (call: () => Promise<unknown>): Promise<void> => {
     const downAlready = proxy.bytes.down
     proxy.mode = 'lose replies'
-    const lost = one.claim(claimOf('a'))
+    const lost = call()
     await eventually('the lost reply', () => proxy.bytes.down > downAlready)
     proxy.mode = 'pass'
     await rejectsWith('STORE_UNAVAILABLE', lost)
-    const reply = await one.claim(claimOf('a'))
-    expect(reply.status).toBe('granted')
-    expect(await nodes()).toHaveLength(1)
+  }
+
+  it('finds its node again when the reply to create was lost, and makes no second one', async () => {
+    const [one, other] = [raw('proxied'), raw()]
+    await one.claim(claimOf('first', { resource: 'other' }))
+    await other.claim(claimOf('b'))
+    await losingReplies(() => one.claim(claimOf('a')))
+    expect(await nodes()).toHaveLength(2)
+    expect((await one.claim(claimOf('a'))).status).toBe('waiting')
+    expect(await nodes()).toHaveLength(2)
+    await other.release('door', 'b')
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
     expect(await one.release('door', 'a')).toBe(true)
     expect(await nodes()).toEqual([])
+  })
+
+  it('finds its own node, and not that of an earlier session with the same id', async () => {
+    const [one, dying] = [raw('proxied'), raw()]
+    await one.claim(claimOf('first', { resource: 'other' }))
+    await dying.claim(claimOf('a'))
+    await losingReplies(() => one.claim(claimOf('a')))
+    expect((await one.claim(claimOf('a'))).status).toBe('waiting')
+    expect(await nodes()).toHaveLength(2)
+    await dying.release('door', 'a')
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
+    expect(one.pushes.some(({ type }) => type === 'lost')).toBe(false)
+  })
+
+  it('gives permits back in its place, also when the reply is lost', async () => {
+    const [one, other] = [raw('proxied'), raw()]
+    await one.claim(claimOf('a'))
+    await other.claim(claimOf('reader', { permits: 1 }))
+    await other.claim(claimOf('writer'))
+    const beat = { resource: 'door', id: 'a', leaseMs: 60_000, presenceMs: 60_000, permits: 1 }
+    await one.pulse([{ ...beat, permits: EXCLUSIVE }])
+    // Slow enough to see the second request of the pulse, which is the one that matters, on its way.
+    proxy.delayMs = 30
+    const upAlready = proxy.bytes.up
+    const lost = one.pulse([beat])
+    await eventually('the second request', () => proxy.bytes.up > upAlready + 150)
+    await losingReplies(() => lost)
+    proxy.delayMs = 0
+    expect((await nodes()).some((name) => name.startsWith('a,1,'))).toBe(true)
+    const [reply] = await one.pulse([beat])
+    expect(reply?.status).toBe('held')
+    await eventually('the reader', () => other.pushes.some(({ type }) => type === 'granted'))
+    expect((await nodes()).filter((name) => name.startsWith('a,'))).toHaveLength(1)
+    expect(one.pushes.some(({ type }) => type === 'lost')).toBe(false)
+    expect(await one.release('door', 'a')).toBe(true)
   })
 
   it('leaves no node of a claim that was given up while its reply was lost', async () => {
     const one = raw('proxied')
     await one.claim(claimOf('first', { resource: 'other' }))
     await raw().claim(claimOf('b'))
-    const downAlready = proxy.bytes.down
-    proxy.mode = 'lose replies'
-    const lost = one.claim(claimOf('a', { presenceMs: 500 }))
-    await eventually('the lost reply', () => proxy.bytes.down > downAlready)
-    proxy.mode = 'pass'
-    await rejectsWith('STORE_UNAVAILABLE', lost)
+    await losingReplies(() => one.claim(claimOf('a', { presenceMs: 500 })))
     await eventually('only the other one', async () => (await nodes()).length === 1)
     expect((await nodes())[0]).toMatch(/^b,/)
   })

@@ -14,6 +14,7 @@ import type {
 } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
 import { closed, storeFailure } from './failures.js'
+import { notShared } from './format.js'
 import type { Line } from './line.js'
 import { Operator } from './operator.js'
 import type { Places } from './places.js'
@@ -46,6 +47,8 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
     return this.#call(async () => {
+      this.#refuseIfShared(request.steal === true, 'a steal')
+      this.#refuseIfShared(request.adopts !== undefined, 'an adoption')
       const callAt = this.#places.env.now()
       const key = keyOf(request)
       const known = this.#stays.get(key)
@@ -62,6 +65,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     return this.#call(async () => {
+      this.#refuseIfShared(
+        beats.some(({ block }) => block !== undefined),
+        'blocks of fences',
+      )
       const callAt = this.#places.env.now()
       this.#dropLapsed()
       await this.#places.session.confirm()
@@ -86,11 +93,17 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#call(() => this.#operator.evict(resource, fence))
+    return this.#call(async () => {
+      this.#refuseIfShared(true, 'its holds broken')
+      return this.#operator.evict(resource, fence)
+    })
   }
 
   resize(resource: string, declared: number, capacity: number): Promise<void> {
-    return this.#call(() => this.#operator.resize(resource, declared, capacity))
+    return this.#call(async () => {
+      this.#refuseIfShared(true, 'its capacity changed')
+      return this.#operator.resize(resource, declared, capacity)
+    })
   }
 
   read(key: string, watch: boolean): Promise<StateValue | null> {
@@ -193,6 +206,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     return { status: 'refused', ...why }
   }
 
+  #refuseIfShared(isWanted: boolean, what: string): void {
+    if (isWanted && !this.#places.format.isOwn) throw notShared(what)
+  }
+
   #alive(beat: Beat, now: number): Stay | undefined {
     const stay = this.#stays.get(keyOf(beat))
     return stay?.isAlive(now) && stay.state !== 'unknown' ? stay : undefined
@@ -204,7 +221,8 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     stay.keep(callAt, beat.leaseMs, beat.presenceMs)
     this.#lapseBy(stay.expiresAt)
     if (stay.state !== 'held') return stay.beatReply(callAt)
-    if (beat.permits !== undefined) await stay.shrink(beat.permits)
+    // On a shared line a writer that has become a reader goes on to keep everybody out, which is safe.
+    if (beat.permits !== undefined && this.#places.format.isOwn) await stay.shrink(beat.permits)
     const block = beat.block === undefined ? undefined : await stay.reserve(beat.block)
     if (!stay.isAlive(callAt)) return { status: 'gone' }
     const reply = stay.beatReply(callAt)

@@ -5,7 +5,8 @@ import { invalid } from '../../base/errors.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import type { Acl, Credentials } from '../../drivers/zookeeper/index.js'
 import { ZooKeeperConnection } from './connection.js'
-import { Places } from './places.js'
+import { curatorFormat, type Format, OWN_FORMAT } from './format.js'
+import { DEFAULT_ROOT, Places } from './places.js'
 import { SharedSession } from './session.js'
 
 export interface ZooKeeperStoreOptions {
@@ -15,6 +16,11 @@ export interface ZooKeeperStoreOptions {
   tick?: Duration
   /** The node below which everything is. Default: `/holdfast`. */
   root?: string
+  /**
+   * Share lines with services that use Curator's `InterProcessMutex` (`curator`) or `InterProcessReadWriteLock` (`curator-read-write`), or
+   * Kazoo with `extra_lock_patterns=["-lock-"]`: a resource is then a path below `root`, and there are locks only. Default: lines of our own.
+   */
+  shared?: 'curator' | 'curator-read-write'
   /** Sent on every connection before anything else. */
   auth?: readonly Credentials[]
   /** Of every node that is made. Default: everybody may do everything. */
@@ -25,7 +31,6 @@ export interface ZooKeeperStoreOptions {
   env?: Env
 }
 
-const DEFAULT_ROOT = '/holdfast'
 const URL_OPTIONS = ['root', 'sessionTimeout', 'tick']
 
 /** The sessions of this process, by what they were asked for with: clients of the same ensemble share one. */
@@ -66,17 +71,26 @@ class ZooKeeperStore implements Store {
   readonly #session: SharedSession
   readonly #env: Env
   readonly #root: string
+  readonly #format: Format
 
-  constructor(servers: string, { root = DEFAULT_ROOT, ...options }: ZooKeeperStoreOptions) {
+  constructor(servers: string, { root = DEFAULT_ROOT, shared, ...options }: ZooKeeperStoreOptions) {
     this.#env = options.env ?? systemEnv
     this.#root = root
+    this.#format = formatOf(shared)
     this.#session = sessionFor(servers, { ...options, env: this.#env })
   }
 
   connect(client: ClientContext): Connection {
+    const { space } = client
     const push = client.push.bind(client)
-    return new ZooKeeperConnection(new Places(this.#session, this.#env, push, this.#root, client.space))
+    const [session, env, format, root] = [this.#session, this.#env, this.#format, this.#root]
+    return new ZooKeeperConnection(new Places({ session, env, push, format, root, space }))
   }
+}
+
+function formatOf(shared: ZooKeeperStoreOptions['shared']): Format {
+  if (shared === undefined) return OWN_FORMAT
+  return curatorFormat(shared === 'curator' ? 'lock-' : '__WRIT__')
 }
 
 function sessionFor(servers: string, options: ZooKeeperStoreOptions & { env: Env }): SharedSession {

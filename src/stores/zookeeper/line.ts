@@ -1,10 +1,10 @@
 import { admit, EXCLUSIVE } from '../../contract/admit.js'
+import { type Format, OWN_FORMAT } from './format.js'
 import {
   type ClaimName,
   compareSequences,
   type MarkName,
   type PinName,
-  parseClaim,
   parseMark,
   parsePin,
 } from './names.js'
@@ -21,10 +21,11 @@ export class Line {
   /** The last transaction that gave fences to somebody at the front: those behind, if they are older, take later ones when granted. */
   readonly lastJump: bigint
 
-  constructor(names: readonly string[], lastJump: bigint) {
-    this.lastJump = lastJump
+  constructor(names: readonly string[], lastJump: bigint, format: Format = OWN_FORMAT) {
+    // Others write to the node of a line for reasons of their own.
+    this.lastJump = format.isOwn ? lastJump : 0n
     this.claims = names
-      .map(parseClaim)
+      .map((name) => format.parse(name))
       .filter((claim) => claim !== null)
       .sort((one, other) => compareSequences(one.sequence, other.sequence))
     this.pin = names.map(parsePin).find((pin) => pin !== null)
@@ -47,11 +48,8 @@ export class Line {
     return places.filter((place) => place.granted || admitted.has(place)).map(({ claim }) => claim)
   }
 
-  /** By a name, or by the id of a claim whose name is not known. */
-  find(wanted: { name: string } | { id: string }): ClaimName | undefined {
-    return this.claims.find((claim) =>
-      'name' in wanted ? claim.name === wanted.name : claim.id === wanted.id,
-    )
+  find(name: string): ClaimName | undefined {
+    return this.claims.find((claim) => claim.name === name)
   }
 
   /** Whether one who believes in this capacity can be in the line. */

@@ -1,7 +1,7 @@
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
 import { hasCode } from './failures.js'
 import type { Line } from './line.js'
-import { type ClaimName, decode, encode, fenceOf, markName, pinName } from './names.js'
+import { type ClaimName, fenceOf, markName, pinName } from './names.js'
 import { type Places, readData } from './places.js'
 
 /** What operators do with lines: look at them, break holds, change capacities. */
@@ -62,9 +62,9 @@ export class Operator {
   }
 
   async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {
-    const names = resource === undefined ? await this.#lineNames() : [encode(resource)]
+    const names = resource === undefined ? await this.#lineNames() : [this.#places.format.lineName(resource)]
     for (const each of names
-      .map(decode)
+      .map((name) => this.#places.format.resourceOf(name))
       .filter((name) => name.startsWith(prefix))
       .sort()) {
       const line = await this.#places.list(each)

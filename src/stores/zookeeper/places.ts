@@ -1,6 +1,8 @@
 import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
+import type { Stat } from '../../drivers/zookeeper/index.js'
 import { hasCode } from './failures.js'
+import type { Format } from './format.js'
 import { Line } from './line.js'
 import { encode } from './names.js'
 import type { SharedSession } from './session.js'
@@ -13,32 +15,40 @@ export interface ClaimData {
   readonly timeoutMs: number
 }
 
+export const DEFAULT_ROOT = '/holdfast'
+
+interface Setting {
+  readonly session: SharedSession
+  readonly env: Env
+  readonly push: (news: Push) => void
+  readonly format: Format
+  readonly root: string
+  readonly space: string
+}
+
 /** Where the lines of one space are, and what is needed to work on them. */
 export class Places {
   readonly session: SharedSession
   readonly env: Env
   readonly push: (news: Push) => void
-  readonly #root: string
+  readonly format: Format
+  readonly lines: string
+  readonly states: string
   /** Asked for, and not sent yet. */
   readonly #listings = new Map<string, Promise<Line>>()
 
-  constructor(session: SharedSession, env: Env, push: (news: Push) => void, root: string, space: string) {
+  constructor(setting: Setting) {
+    const { session, env, push, format, root, space } = setting
     this.session = session
     this.env = env
     this.push = push
-    this.#root = `${root}/${encode(space)}`
-  }
-
-  get lines(): string {
-    return `${this.#root}/lines`
-  }
-
-  get states(): string {
-    return `${this.#root}/states`
+    this.format = format
+    this.lines = format.linesIn(root, space)
+    this.states = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(space)}/states`
   }
 
   lineOf(resource: string): string {
-    return `${this.lines}/${encode(resource)}`
+    return `${this.lines}/${this.format.lineName(resource)}`
   }
 
   /**
@@ -59,11 +69,15 @@ export class Places {
   async #list(path: string): Promise<Line> {
     try {
       const { children, stat } = await this.session.zk.getChildren(path)
-      return new Line(children, stat.mzxid)
+      return this.line(children, stat)
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return new Line([], 0n)
       throw error
     }
+  }
+
+  line(children: readonly string[], stat: Stat): Line {
+    return new Line(children, stat.mzxid, this.format)
   }
 }
 

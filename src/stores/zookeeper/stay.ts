@@ -2,16 +2,8 @@ import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
 import type { MultiOperation, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
 import { hasCode, isUncertain } from './failures.js'
-import { type Cue, Line } from './line.js'
-import {
-  type ClaimName,
-  checkBlock,
-  claimPrefix,
-  fenceOf,
-  lastFenceOf,
-  parseClaim,
-  successorName,
-} from './names.js'
+import type { Cue, Line } from './line.js'
+import { type ClaimName, checkBlock, fenceOf, lastFenceOf, successorName } from './names.js'
 import { type Places, writeData } from './places.js'
 
 /** Asked for so often when the line's node vanishes between being made and being used. */
@@ -75,9 +67,8 @@ export class Stay {
 
   /** Joins the end of the line. The line as it was then. */
   async enter(): Promise<Line> {
-    const { session } = this.#places
-    const { id, permits, capacity } = this.#request
-    const prefix = `${this.#line}/${claimPrefix(id, permits, capacity)}`
+    const { session, format } = this.#places
+    const prefix = `${this.#line}/${format.prefix(this.#request)}`
     const options = { mode: 'ephemeralSequential', data: this.#data(), acl: session.acl } as const
     for (let attempt = 1; ; attempt++) {
       // Both at once: the server handles them in order, so the list has the node and everything before it.
@@ -118,13 +109,13 @@ export class Stay {
 
   /** Looks for the node of a request whose answer was lost. */
   async recover(): Promise<boolean> {
-    const { session } = this.#places
+    const { session, format } = this.#places
     // Whatever was on its way when the connection broke is through, or refused for good, when this is answered.
     await session.zk.sync(this.#line).catch((error) => {
       if (!hasCode(error, 'NO_NODE')) throw error
     })
     const line = await this.#places.list(this.resource)
-    for (const { name } of line.claims.filter(({ id }) => id === this.id)) {
+    for (const { name } of line.claims.filter(({ id }) => id === format.idInName(this.id))) {
       const { stat } = await session.zk.exists(`${this.#line}/${name}`)
       // A node of a session of ours that is about to end would take our hold with it.
       if (stat?.ephemeralOwner !== session.id) continue
@@ -265,7 +256,7 @@ export class Stay {
   }
 
   #stand(name: string, zxid: bigint): void {
-    this.#name = parseClaim(name)
+    this.#name = this.#places.format.parse(name)
     this.#fence = this.#name?.fence ?? fenceOf(zxid)
     this.isUncertain = false
     this.#isOwnWatched = false
@@ -293,7 +284,7 @@ export class Stay {
   }
 
   async #look(line: Line): Promise<void> {
-    const mine = this.#name && line.find({ name: this.#name.name })
+    const mine = this.#name && line.find(this.#name.name)
     if (!mine) return this.lose()
     const standing = line.standing(mine)
     this.#grantsAbove = Math.max(this.#fence - 1, this.#isBehind(line) ? lastFenceOf(line.lastJump) : 0)
@@ -367,8 +358,8 @@ export class Stay {
   /** Whether the line has changed to our advantage since we listed it. */
   async #watchLine(zk: ZooKeeperClient, mine: ClaimName): Promise<boolean> {
     const { children, stat } = await zk.getChildren(this.#line, this.#watchOption())
-    const line = new Line(children, stat.mzxid)
-    const found = line.find({ name: mine.name })
+    const line = this.#places.line(children, stat)
+    const found = line.find(mine.name)
     return !found || line.standing(found).isHeld
   }
 
