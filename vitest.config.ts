@@ -10,6 +10,8 @@ export default defineConfig({
     setupFiles: [endWithRun],
     // Real processes, real kills: each file gets a process of its own.
     pool: 'forks',
+    // The conformance cases mostly wait.
+    maxConcurrency: 10,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Seeds and figures that tests print are part of the record.

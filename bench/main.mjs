@@ -1,8 +1,9 @@
 // Benchmarks beside their peers in the same run. Absolute figures are of this machine at this moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
 import { embedded } from './embedded.mjs'
+import { redis } from './redis.mjs'
 
-const SUITES = { embedded }
+const SUITES = { embedded, redis }
 
 const { values, positionals } = parseArgs({
   options: {

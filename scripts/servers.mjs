@@ -43,19 +43,17 @@ export async function ensureServers() {
 }
 
 function stillMissing(why) {
-  return Object.entries(SERVERS)
-    .filter(([name]) => missing(name))
-    .map(([name, { packages, url }]) => ({
-      name,
-      reason: missing(name),
-      text: [
-        `Tests that start ${name} are skipped: ${missing(name)} (${why}).`,
-        `  To run them: apt-get install ${packages.join(' ')}`,
-        ...(url && !givenUrl(name)
-          ? [`  To run a part of them on a running server: ${url.variable}=${url.example} npm test`]
-          : []),
-      ].join('\n'),
-    }))
+  return Object.keys(SERVERS)
+    .filter(missing)
+    .map((name) => ({ name, reason: missing(name), explanation: explain(name, why) }))
+}
+
+function explain(name, why) {
+  const { packages, url } = SERVERS[name]
+  const lines = [`${missing(name)} (${why})`, `  To run them: apt-get install ${packages.join(' ')}`]
+  if (url && !givenUrl(name))
+    lines.push(`  To run a part of them on a running server: ${url.variable}=${url.example} npm test`)
+  return lines.join('\n')
 }
 
 function givenUrl(name) {

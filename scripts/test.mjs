@@ -1,4 +1,5 @@
-// npm test: the whole suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`.
+// npm test: the suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`. With --all (npm run test:all), every case of the
+// conformance suite runs on every store through every client; otherwise the clients of one store share them.
 // It says which servers it cannot have, at the beginning and at the end. The last line says how many tests passed and failed.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { ensureServers } from './servers.mjs'
 ensureInstalled()
 ensureBuilt()
 const absent = await ensureServers()
-for (const { text } of absent) console.log(text)
+for (const { name, explanation } of absent) console.log(`Skipping the tests on ${name}: ${explanation}`)
 
 const report = join(root, `.cache/test-report-${process.pid}.json`)
 mkdirSync(join(root, '.cache'), { recursive: true })
@@ -16,8 +17,11 @@ rmSync(report, { force: true })
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
 // vitest ends when the channel to us closes: see test/servers/end-with-run.ts.
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...process.argv.slice(2)]
-process.exitCode = tell(await runNode(args, { stdio }))
+const given = process.argv.slice(2).filter((argument) => argument !== '--all')
+const isAll = given.length < process.argv.length - 2
+const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...given]
+const env = isAll ? { ...process.env, HOLDFAST_TEST_ALL: '1' } : process.env
+process.exitCode = tell(await runNode(args, { stdio, env }))
 
 function tell(code) {
   try {
@@ -25,8 +29,8 @@ function tell(code) {
       readFileSync(report, 'utf8'),
     )
     rmSync(report)
-    for (const server of absent)
-      console.log(`\n${countOf(server, testResults)} skipped tests: ${server.text}`)
+    for (const { name, reason, explanation } of absent)
+      console.log(`\nSkipped ${countOf(reason, testResults)} tests on ${name}: ${explanation}`)
     console.log(`\n${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`)
     // A run that executed nothing has shown nothing.
     return code === 0 && numPassedTests === 0 ? 1 : code
@@ -37,7 +41,7 @@ function tell(code) {
 }
 
 /** How many tests were skipped for want of a server: their titles say so. */
-function countOf({ reason }, files) {
+function countOf(reason, files) {
   return files
     .flatMap((file) => file.assertionResults)
     .filter(({ status, fullName }) => status !== 'passed' && fullName.includes(`skipped: ${reason}`)).length

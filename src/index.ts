@@ -1,5 +1,6 @@
 export type { Duration } from './base/duration.js'
 export { type ErrorCode, HoldfastError } from './base/errors.js'
+export type { Finding } from './contract/store.js'
 export type { Hold } from './engine/hold.js'
 export type { Barrier, MeetOptions } from './primitives/barrier.js'
 export type { CampaignOptions, Election, ObserveOptions } from './primitives/election.js'

@@ -2,14 +2,12 @@
  * A flash sale: 4 processes sell a stock of 100 to 1000 buyers.
  * First without a lock, then under Holdfast; then a worker is paused for longer than its lease.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { Crew } from './crew.mjs'
 import { pauseScene } from './pause-scene.mjs'
 import { BUYERS, runSale, SELLERS, STOCK } from './sale.mjs'
 import { bar, line, table } from './screen.mjs'
+import { openStage } from './stage.mjs'
 
 const HELP = `A flash sale, without and with Holdfast.
 
@@ -29,19 +27,7 @@ if (help) {
   process.exit(0)
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'))
-const crew = new Crew()
-// However this process ends, no worker and no file stays behind.
-process.on('exit', () => {
-  crew.dismiss()
-  rmSync(folder, { recursive: true, force: true })
-})
-for (const [signal, number] of /** @type {const} */ ([
-  ['SIGINT', 2],
-  ['SIGTERM', 15],
-  ['SIGHUP', 1],
-]))
-  process.on(signal, () => process.exit(128 + number))
+const { folder, crew } = openStage()
 
 /** Where the lock is; its name is new in every run, so that two demonstrations on one store do not meet. */
 const lock = { store: store ?? `sqlite:${join(folder, 'locks.db')}`, name: `stock:${basename(folder)}` }

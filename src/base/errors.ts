@@ -21,6 +21,8 @@ export interface ErrorDetails {
   cause?: unknown
   /** Whether the same call may succeed when it is made again. */
   retryable?: boolean
+  /** With STALE_FENCE: the newest fence that the guard has seen. */
+  newestFence?: number
 }
 
 /**
@@ -41,10 +43,16 @@ export interface ErrorDetails {
  * ```
  */
 export class HoldfastError extends Error {
+  /** What went wrong; branch on this. */
   readonly code: ErrorCode
+  /** The resource that was asked for, where there is one. */
   readonly resource: string | undefined
+  /** The store that failed, such as `sqlite`. */
   readonly store: string | undefined
+  /** Whether the same call may succeed when it is made again. */
   readonly retryable: boolean
+  /** With STALE_FENCE: the newest fence that the guard has seen; it belongs to whoever holds the resource now. */
+  readonly newestFence: number | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, 'cause' in details ? { cause: details.cause } : undefined)
@@ -53,6 +61,7 @@ export class HoldfastError extends Error {
     this.resource = details.resource
     this.store = details.store
     this.retryable = details.retryable ?? false
+    this.newestFence = details.newestFence
   }
 }
 

@@ -3,6 +3,8 @@ export const EXIT = {
   ok: 0,
   /** `break` found nothing to break. */
   nothingHeld: 1,
+  /** `doctor` found something that is not fine. */
+  unwell: 1,
   /** EX_USAGE */
   usage: 64,
   /** EX_UNAVAILABLE: the store could not be reached or opened. */

@@ -1,13 +1,14 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one
-                   file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, … (default:
+                   $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
-const GENERAL = `holdfast: run commands under a lock, see who holds it, break it
+const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
 
 Usage:
   holdfast run NAME [options] -- COMMAND [ARGUMENT …]
   holdfast ls [--prefix TEXT] [--json]
   holdfast break NAME [--fence N]
+  holdfast doctor [--json]
   holdfast COMMAND --help
   holdfast --version
 
@@ -22,9 +23,10 @@ Environment:
 
 Exit codes:
    0  done                         75  not acquired: busy, or the wait ran out
-   1  break: nothing was held      76  the lock was lost while the command ran
-  64  wrong usage                 126  the command cannot be executed
-  69  store unavailable           127  the command was not found
+   1  break: nothing was held,     76  the lock was lost while the command ran
+      doctor: something is risky  126  the command cannot be executed
+  64  wrong usage                 127  the command was not found
+  69  store unavailable
   70  an unforeseen error       128+n  ended by signal n
   Otherwise 'holdfast run' exits with the code of the command.
 `
@@ -45,8 +47,8 @@ Options:
   --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH (default: $HOLDFAST_STORE, else one file of
-                       this user, ~/.local/state/holdfast/locks.db)
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, … (default: $HOLDFAST_STORE,
+                       else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
@@ -59,7 +61,7 @@ Examples:
   holdfast run nightly-report -- ./report.sh
   holdfast run deploy --wait 5m --label "$USER" -- ./deploy.sh production
   holdfast run sync --try -- rsync -a src/ backup/ || [ $? -eq 75 ]
-  HOLDFAST_STORE=sqlite:/var/lib/app/locks.db holdfast run migrate -- npm run migrate
+  HOLDFAST_STORE=redis://locks.internal:6379 holdfast run migrate -- npm run migrate
 
 Exit codes:
   the command's own, 128+n if signal n ended it, or
@@ -113,7 +115,27 @@ Exit codes:
   69  store unavailable
 `
 
-const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK }
+const DOCTOR = `holdfast doctor: look at the live store, and say what is risky about it
+
+Usage:
+  holdfast doctor [--json] [options]
+
+Options:
+  --json           one JSON array of findings: level (fine, risk, fault), about, text
+${STORE_HELP}
+
+Examples:
+  holdfast doctor
+  holdfast doctor --store redis://locks.internal:6379
+
+Exit codes:
+   0  everything is fine
+   1  something is risky or wrong; the output says what to do
+  64  wrong usage
+  69  store unavailable
+`
+
+const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK, doctor: DOCTOR }
 
 /** The help of one command, or the general one. */
 export function helpFor(command?: string): string {

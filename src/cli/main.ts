@@ -11,6 +11,7 @@ type Command = (args: string[]) => Promise<number>
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run.js')).run,
   ls: async () => (await import('./ls.js')).ls,
+  doctor: async () => (await import('./doctor.js')).doctor,
   break: async () => (await import('./break.js')).breakCommand,
 }
 

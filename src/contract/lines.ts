@@ -160,8 +160,9 @@ export class Lines {
 
   #adopt(client: string, request: ClaimRequest, adopts: { id: string; fence: number }): ClaimReply {
     const old = this.#find(request.resource, adopts.id)
-    if (!old || old.fence !== adopts.fence) return { status: 'refused', reason: 'gone' }
-    // The place is taken over as it is: asking for other permits here would be a way around the line.
+    // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
+    const isAsPassed = old?.fence === adopts.fence && request.permits <= old.permits
+    if (!old || !isAsPassed) return { status: 'refused', reason: 'gone' }
     const row = {
       ...waitingRow(client, request, this.#context.now()),
       permits: old.permits,

@@ -21,6 +21,8 @@ export interface Capabilities {
    * `null`: pushes arrive, or the store says `gap`.
    */
   readonly askNextEveryMs: number | null
+  /** true: a grant that only a push tells of is given out after the claim's own pulse was answered, which makes it safe here. */
+  readonly confirmHandOffs?: boolean
 }
 
 /** Who connects, and how the store reaches it. */
@@ -50,6 +52,8 @@ export interface Connection {
   write(change: StateChange): Promise<StateOutcome>
   /** The lines with at least one claim, as they are; asked by exact name, also an empty one whose capacity is pinned. */
   inspect(query: InspectQuery): AsyncIterable<LineView>
+  /** Looks at the live store, and says in plain words what is risky about it. Left out where there is nothing to look at. */
+  check?(): Promise<Finding[]>
   /** Ends the connection. What it still has in lines is left to lapse. Calls after that fail with CLOSED. */
   close(): Promise<void>
 }
@@ -168,6 +172,16 @@ export interface StateOutcome {
   readonly written: boolean
   /** The value after the call, whoever wrote it. */
   readonly current: StateValue | null
+}
+
+/** One thing that a look at the live store has shown. */
+export interface Finding {
+  /** `risk`: locks work, but something can harm them. `fault`: they do not work, or are not safe. */
+  readonly level: 'fine' | 'risk' | 'fault'
+  /** What was looked at, in a word or two: `eviction`. */
+  readonly about: string
+  /** What was found and, unless it is fine, what to do. */
+  readonly text: string
 }
 
 export interface InspectQuery {

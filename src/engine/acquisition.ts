@@ -29,6 +29,7 @@ export class Acquisition implements ClaimListener {
     const { resource } = this.#claim
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
+    const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : () => {}
     // Registered before anything is sent: the push of a grant may overtake the reply.
     this.#engine.register(this.#claim)
     void this.#ask()
@@ -36,8 +37,16 @@ export class Acquisition implements ClaimListener {
       return await this.#outcome.promise
     } finally {
       unwatch()
+      endTry()
       this.#letProcessEnd()
     }
+  }
+
+  /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */
+  #endTryInTime(): Cancel {
+    const { env, calls } = this.#engine
+    const cause = new Error('its answers come later than the lease lasts; ask for a longer lease')
+    return env.timer(calls.storeTimeoutMs, () => this.onUnavailable(cause), { keepAlive: true })
   }
 
   /** The caller gives up, or is sent away. What may stand in line for it is taken back. */
@@ -46,7 +55,7 @@ export class Acquisition implements ClaimListener {
     const claim = this.#claim
     claim.phase = 'ended'
     this.#engine.forget(claim)
-    this.#engine.withdraw(claim.resource, claim.id)
+    void this.#engine.withdraw(claim.resource, claim.id)
     this.#outcome.reject(error)
   }
 
@@ -106,7 +115,7 @@ export class Acquisition implements ClaimListener {
       claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
     )
     const isAbandoned = claim.id !== id || claim.phase === 'ended'
-    if (isAbandoned && reply.status !== 'refused') this.#engine.withdraw(claim.resource, id)
+    if (isAbandoned && reply.status !== 'refused') void this.#engine.withdraw(claim.resource, id)
     return reply
   }
 
@@ -123,6 +132,7 @@ export class Acquisition implements ClaimListener {
     this.#engine.pulse.plan(this.#claim, reply)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#limits.waitMs === Infinity) this.#keepAlive()
+    this.#limits.onWaiting?.()
   }
 
   #keepAlive(): void {

@@ -125,6 +125,11 @@ export class Claim {
     this.#entries.delete(entry)
   }
 
+  /** Whether that hold still stands on it. */
+  has(entry: Entry): boolean {
+    return this.#entries.has(entry)
+  }
+
   get isEntered(): boolean {
     return this.#entries.size > 0
   }
@@ -242,10 +247,12 @@ export class Claim {
     return () => this.#lossListeners.delete(tell)
   }
 
-  /** Lost or given back; at once if it is so already. */
-  onEnd(tell: () => void): void {
+  /** Lost or given back; at once if it is so already. The returned function ends the interest. */
+  onEnd(tell: () => void): () => void {
+    const listener = (): void => tell()
     if (this.phase === 'lost' || this.phase === 'ended') tell()
-    else this.#endListeners.add(() => tell())
+    else this.#endListeners.add(listener)
+    return () => this.#endListeners.delete(listener)
   }
 
   #tell<T>(listeners: Set<(news: T) => void>, news: T): void {

@@ -5,6 +5,7 @@ import type {
   Beat,
   ClaimView,
   Connection,
+  Finding,
   Held,
   InspectQuery,
   LineView,
@@ -35,12 +36,14 @@ export class Engine {
   readonly connection: Connection
   readonly states: States
   readonly #clientId: string
-  readonly #host = hostname()
+  readonly #process = { host: hostname(), pid: process.pid }
+  readonly #plainInfo = JSON.stringify(this.#process)
+  readonly #confirmHandOffs: boolean
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
   readonly #acquisitions = new Set<Acquisition>()
-  readonly #farewells = new Set<Promise<unknown>>()
+  readonly #farewells = new Set<Promise<void>>()
   #nextId = 1
   #closing: Promise<void> | null = null
 
@@ -50,6 +53,7 @@ export class Engine {
     this.storeName = store.name
     this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
     this.#clientId = this.env.id()
+    this.#confirmHandOffs = store.capabilities.confirmHandOffs ?? false
     this.connection = store.connect({
       id: this.#clientId,
       space: options.space,
@@ -61,7 +65,7 @@ export class Engine {
       env: this.env,
       capabilities: store.capabilities,
       claims: () => this.#claims.values(),
-      withdraw: (claim) => this.withdraw(claim.resource, claim.id),
+      withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
     this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
   }
@@ -79,14 +83,13 @@ export class Engine {
   }
 
   newClaim(spec: ClaimSpec, listener: ClaimListener): Claim {
-    const id = this.newId()
-    const info = JSON.stringify({
-      owner: spec.owner ?? id,
-      host: this.#host,
-      pid: process.pid,
-      label: spec.label,
-    })
-    return new Claim(spec, info, listener, id)
+    return new Claim(spec, this.#infoOf(spec), listener, this.newId())
+  }
+
+  /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
+  #infoOf({ owner, label }: ClaimSpec): string {
+    const { host, pid } = this.#process
+    return owner === null && label === null ? this.#plainInfo : JSON.stringify({ owner, host, pid, label })
   }
 
   newId(): string {
@@ -109,14 +112,10 @@ export class Engine {
     this.#floors.note(claim.resource, claim.fence)
   }
 
-  /** Takes back whatever became of a claim that nobody waits for any more. In the background: it lapses by itself in the end. */
-  withdraw(resource: string, id: string): void {
+  /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
+  withdraw(resource: string, id: string): Promise<void> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
-    const farewell = this.calls
-      .repeated(deadline, () => this.connection.release(resource, id))
-      .catch(() => {})
-    this.#farewells.add(farewell)
-    void farewell.finally(() => this.#farewells.delete(farewell))
+    return this.#seeOff(this.calls.repeated(deadline, () => this.connection.release(resource, id)))
   }
 
   /**
@@ -127,16 +126,28 @@ export class Engine {
     const wasHeld = this.checkValidity(claim)
     this.forget(claim)
     if (!wasHeld) {
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
       return false
     }
     claim.end()
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    return this.calls.repeated(deadline, async (attempt) => {
+    const releasing = this.calls.repeated(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
       return wasThere || attempt > 1
     })
+    this.#seeOff(releasing)
+    return releasing
+  }
+
+  /** close() waits for it. Gives when it is over, whatever became of it. */
+  #seeOff(leaving: Promise<unknown>): Promise<void> {
+    const farewell: Promise<void> = leaving.then(
+      () => void this.#farewells.delete(farewell),
+      () => void this.#farewells.delete(farewell),
+    )
+    this.#farewells.add(farewell)
+    return farewell
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
@@ -149,7 +160,8 @@ export class Engine {
       await this.shrink(claim)
       return true
     } catch (error) {
-      if (claim.phase === 'lost') return false
+      // The others on it may have left meanwhile, and the claim with them.
+      if (claim.phase !== 'held') return claim.phase === 'ended'
       throw error
     }
   }
@@ -208,10 +220,19 @@ export class Engine {
     await this.calls.repeated(deadline, () => this.connection.resize(resource, declared, capacity))
   }
 
+  async check(): Promise<Finding[]> {
+    this.throwIfClosed()
+    const { connection } = this
+    return connection.check ? this.calls.once(() => connection.check?.() ?? Promise.resolve([])) : []
+  }
+
   /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
   async line(resource: string): Promise<LineView | null> {
-    for await (const line of this.inspect({ prefix: '', resource })) return line
-    return null
+    this.throwIfClosed()
+    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
+      for await (const line of this.connection.inspect({ prefix: '', resource })) return line
+      return null
+    })
   }
 
   /** The lines, one by one; each has the store's time-out to come. */
@@ -246,7 +267,7 @@ export class Engine {
     this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
-      this.withdraw(claim.resource, claim.id)
+      void this.withdraw(claim.resource, claim.id)
     }
     this.#claims.clear()
     this.pulse.stop()
@@ -270,16 +291,22 @@ export class Engine {
 
   #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
     // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
-    if (!claim) return this.withdraw(news.resource, news.id)
+    if (!claim) return void this.withdraw(news.resource, news.id)
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
-    if (validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    if (this.#confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
     const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
     if (isLeaseShort) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }
+}
+
+/** The client that made a claim, by the claim's id. */
+export function clientOf(id: string): string {
+  const end = id.lastIndexOf(':')
+  return end < 0 ? id : id.slice(0, end)
 }
 
 function closed(store: string): HoldfastError {

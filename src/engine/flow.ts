@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred } from '../base/deferred.js'
-import type { Entry } from './claim.js'
+import type { ClaimSpec, Entry } from './claim.js'
 import type { Engine } from './engine.js'
 import { Turns } from './turns.js'
 
@@ -64,10 +64,19 @@ export class Frame {
     this.#flow.frame = this.parent
     if (this.#inside.size === 0) return
     // Those inside a hold that is over are not waited for: some never say that they are out.
-    await Promise.race([
-      Promise.all(this.#inside),
-      new Promise<void>((resolve) => this.entry.claim.onEnd(resolve)),
-    ])
+    const over = deferred<void>()
+    const forget = this.entry.claim.onEnd(over.resolve)
+    await Promise.race([Promise.all(this.#inside), over.promise])
+    forget()
+  }
+
+  /** Whether its hold, or that of a frame around it on the same claim, can be trusted and was not given back. */
+  isHeld(now: number): boolean {
+    const { claim } = this.entry
+    if (!claim.isValid(now)) return false
+    for (let frame: Frame | undefined = this; frame; frame = frame.parent)
+      if (claim.has(frame.entry)) return true
+    return false
   }
 }
 
@@ -82,12 +91,18 @@ export function currentFrame(): Frame | undefined {
 /** The frames of the current async flow whose holds stand, innermost first. */
 export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (frame.engine === engine && frame.entry.claim.isValid(engine.env.now())) yield frame
+    if (frame.engine === engine && frame.isHeld(engine.env.now())) yield frame
   }
 }
 
-/** The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost, counts for nothing. */
-export function findFrame(engine: Engine, resource: string): Frame | undefined {
-  for (const frame of heldFrames(engine)) if (frame.entry.claim.resource === resource) return frame
+/**
+ * The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost or given back, counts for nothing.
+ * Nor does a semaphore of the same name: its holder is not inside a lock, and the store will say so.
+ */
+export function findFrame(engine: Engine, { resource, capacity }: ClaimSpec): Frame | undefined {
+  for (const frame of heldFrames(engine)) {
+    const { spec } = frame.entry.claim
+    if (spec.resource === resource && spec.capacity === capacity) return frame
+  }
   return undefined
 }

@@ -8,6 +8,8 @@ export interface Limits {
   /** 0: do not wait at all. Infinity: for ever. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
+  /** Told when the store has answered that the claim waits in line. */
+  readonly onWaiting?: () => void
 }
 
 /** What is left of the limits at `now` for a caller that wants to be done by `deadline`. */

@@ -38,14 +38,15 @@ export class Owners {
 
   async #acquireNew(key: string, spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
     const asking = this.#engine.acquire(spec, limits)
-    this.#known.set(key, { pending: asking.catch(() => {}) })
+    const mine: Known = { pending: asking.catch(() => {}) }
+    this.#known.set(key, mine)
     let entry: Entry | null = null
     try {
       entry = await asking
       return entry
     } finally {
       if (entry) this.remember(entry.claim)
-      else this.#known.delete(key)
+      else if (this.#known.get(key) === mine) this.#known.delete(key)
     }
   }
 

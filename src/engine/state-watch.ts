@@ -11,8 +11,8 @@ export interface Onlooker {
 
 export interface StateWatchContext {
   readonly env: Env
-  /** Reads the value, and asks to be told of its next change. */
-  read(): Promise<string | null>
+  /** Reads the value; with `watch`, asks to be told of its next change. */
+  read(watch: boolean): Promise<string | null>
   /** Nobody waits any more. */
   onIdle(): void
 }
@@ -50,22 +50,28 @@ export class StateWatch {
     for (const onlooker of this.#onlookers) onlooker.fail(error)
   }
 
+  async #show(watch: boolean): Promise<void> {
+    // Those who come while it is being read want to see what is there now, not what was.
+    const present = [...this.#onlookers]
+    try {
+      const value = await this.#context.read(watch)
+      for (const onlooker of present) onlooker.see(value)
+    } catch (error) {
+      for (const onlooker of present) onlooker.fail(error)
+    }
+    // Lets those who are content leave, so that nothing is read or timed for nobody.
+    await null
+  }
+
   /** Never rejects: what goes wrong is told to those who wait. */
   async #look(): Promise<void> {
     this.#isLooking = true
     this.#stopTimer()
     while (this.#isStale && this.#onlookers.size > 0) {
       this.#isStale = false
-      // Those who come while it is being read want to see what is there now, not what was.
-      const present = [...this.#onlookers]
-      try {
-        const value = await this.#context.read()
-        for (const onlooker of present) onlooker.see(value)
-      } catch (error) {
-        for (const onlooker of present) onlooker.fail(error)
-      }
-      // Lets those who are content leave, so that nothing is read or timed for nobody.
-      await null
+      // Most who come find what they want. A watch for nobody would stay in the store until the next change.
+      await this.#show(false)
+      if (this.#onlookers.size > 0) await this.#show(true)
     }
     this.#isLooking = false
     if (this.#onlookers.size > 0)

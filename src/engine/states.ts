@@ -24,10 +24,14 @@ export interface Update {
   readonly retentionMs: number | null
 }
 
+type Change = (value: string | null) => Update | null | Promise<Update | null>
+
 /** The small versioned values beside the lines, with the loops that a store does not have: compare-and-set until it fits, wait until it is so. */
 export class States {
   readonly #context: StatesContext
   readonly #watches = new Map<string, StateWatch>()
+  /** By key: the last update that was asked for, with the value after it; undefined where nobody knows. */
+  readonly #updates = new Map<string, Promise<StateValue | null | undefined>>()
   #closed: HoldfastError | null = null
 
   constructor(context: StatesContext) {
@@ -44,21 +48,39 @@ export class States {
    * nothing is written. It is called again when another came between, and must recognise its own change if that may happen only
    * once: the answer to a write can get lost.
    */
-  async update(
-    key: string,
-    change: (value: string | null) => Update | null | Promise<Update | null>,
-  ): Promise<string | null> {
-    const { env, calls } = this.#context
+  async update(key: string, change: Change): Promise<string | null> {
     if (this.#closed) throw this.#closed
-    const deadline = env.now() + calls.storeTimeoutMs
-    let before = await this.#read(key, false)
+    const deadline = this.#deadline()
+    // One after the other within this client: they would only get into each other's way, and the next one need not read.
+    const last = this.#updates.get(key) ?? Promise.resolve(undefined)
+    const mine = last.then((known) => this.#update(key, change, deadline, known))
+    const tail = mine.catch(() => undefined)
+    this.#updates.set(key, tail)
+    try {
+      return (await mine)?.value ?? null
+    } finally {
+      if (this.#updates.get(key) === tail) this.#updates.delete(key)
+    }
+  }
+
+  async #update(
+    key: string,
+    change: Change,
+    deadline: number,
+    known: StateValue | null | undefined,
+  ): Promise<StateValue | null> {
+    const { env, calls } = this.#context
+    let before = known === undefined ? await this.#read(key, false, deadline) : known
+    // That nothing is to be done is believed of what is there now only, not of what was there after an earlier update.
+    let isFresh = known === undefined
     for (let attempt = 1; ; attempt++) {
       const update = await change(before?.value ?? null)
-      if (update === null) return before?.value ?? null
-      const outcome = await this.#write(key, before, update, deadline)
-      if (outcome?.written) return outcome.current?.value ?? null
-      await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
-      before = outcome ? outcome.current : await this.#read(key, false)
+      if (update === null && isFresh) return before
+      const outcome = update && (await this.#write(key, before, update, deadline))
+      if (outcome?.written) return outcome.current
+      if (update) await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
+      before = outcome ? outcome.current : await this.#read(key, false, deadline)
+      isFresh = true
     }
   }
 
@@ -117,16 +139,20 @@ export class States {
     if (known) return known
     const watch = new StateWatch({
       env: this.#context.env,
-      read: async () => (await this.#read(key, true))?.value ?? null,
+      read: async (watch) => (await this.#read(key, watch))?.value ?? null,
       onIdle: () => void this.#watches.delete(key),
     })
     this.#watches.set(key, watch)
     return watch
   }
 
-  #read(key: string, watch: boolean): Promise<StateValue | null> {
-    const { env, calls, connection } = this.#context
-    return calls.repeated(env.now() + calls.storeTimeoutMs, () => connection.read(key, watch))
+  #read(key: string, watch: boolean, deadline = this.#deadline()): Promise<StateValue | null> {
+    const { calls, connection } = this.#context
+    return calls.repeated(deadline, () => connection.read(key, watch))
+  }
+
+  #deadline(): number {
+    return this.#context.env.now() + this.#context.calls.storeTimeoutMs
   }
 
   /** null: nobody knows whether it was written. */

@@ -1,31 +1,35 @@
-import { deferred } from '../base/deferred.js'
+import { type Deferred, deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
+import { admit, EXCLUSIVE, type Place } from '../contract/admit.js'
 import { type Limits, waitLocally } from './limits.js'
 
-/** Takes turns inside this process, in order of arrival; those who share go in together. */
-export class Turns {
-  /** Settles when the last turn that excludes others is over, and all before it. */
-  #exclusive: Promise<unknown> = Promise.resolve()
-  /** The shared turns that came after that one. */
-  #shared = new Set<Promise<unknown>>()
-  readonly #taken = { exclusive: 0, shared: 0 }
+/** A place in the line of those who want to be inside. */
+interface Turn extends Place {
+  granted: boolean
+  readonly begun: Deferred<void>
+}
 
-  isFree(isShared: boolean): boolean {
-    return this.#taken.exclusive === 0 && (isShared || this.#taken.shared === 0)
+/** A line inside this process, by the same rule as in a store: those who share go in together, in order of arrival. */
+export class Turns {
+  readonly #line = new Set<Turn>()
+
+  /** Whether a turn would begin at once. */
+  isFree(permits: number): boolean {
+    const mine = { permits, granted: false }
+    return admit([...this.#line, mine], EXCLUSIVE).includes(mine)
   }
 
   /** Waits for its turn; the returned function ends it. */
-  async take(env: Env, isShared: boolean, limits: Limits, resource: string): Promise<() => void> {
-    const isFree = this.isFree(isShared)
-    const kind = isShared ? 'shared' : 'exclusive'
-    const { before, over } = this.#join(isShared)
-    this.#taken[kind]++
+  async take(env: Env, permits: number, limits: Limits, resource: string): Promise<() => void> {
+    const turn: Turn = { permits, granted: false, begun: deferred<void>() }
     const leave = (): void => {
-      this.#taken[kind]--
-      over()
+      if (this.#line.delete(turn)) this.#admit()
     }
+    this.#line.add(turn)
+    this.#admit()
+    if (turn.granted) return leave
     try {
-      if (!isFree) await waitLocally(env, before, limits, resource)
+      await waitLocally(env, turn.begun.promise, limits, resource)
     } catch (error) {
       leave()
       throw error
@@ -33,17 +37,10 @@ export class Turns {
     return leave
   }
 
-  #join(isShared: boolean): { before: Promise<unknown>; over: () => void } {
-    const mine = deferred<void>()
-    const shared = this.#shared
-    if (isShared) {
-      shared.add(mine.promise)
-      void mine.promise.then(() => shared.delete(mine.promise))
-      return { before: this.#exclusive, over: mine.resolve }
+  #admit(): void {
+    for (const turn of admit(this.#line, EXCLUSIVE)) {
+      turn.granted = true
+      turn.begun.resolve()
     }
-    const before = Promise.all([this.#exclusive, ...shared])
-    this.#exclusive = before.then(() => mine.promise)
-    this.#shared = new Set()
-    return { before, over: mine.resolve }
   }
 }

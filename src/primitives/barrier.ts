@@ -1,24 +1,45 @@
 import type { Duration } from '../base/duration.js'
-import { invalid } from '../base/errors.js'
+import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import type { Claim } from '../engine/claim.js'
 import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft, waitTimeout } from '../engine/limits.js'
+import type { Update } from '../engine/states.js'
 import type { LockContext } from './entrance.js'
 import type { WaitOptions } from './latch.js'
 import { claimSpec, limits } from './options.js'
 
+/** What `meet` can be told. */
 export interface MeetOptions extends WaitOptions {
   /** How long a party that fell silent still counts as arrived. Default `'30s'`. */
   lease?: Duration
-  /** For people who look at the line. */
+  /** For people who look at the line, in `holdfast ls` or `inspect()`. */
   label?: string
 }
 
-/** What is kept of a barrier: everybody whose arrival has a fence up to this one has met. */
+/** What is kept of a barrier. */
 interface BarrierState {
-  readonly through: number
+  /**
+   * The fences of those who have come, each written by its own party: a claim alone may be a repetition on the network, long after
+   * its party has gone.
+   */
+  readonly here: readonly number[]
+  /**
+   * The fences of those who met, in the last round and in some before it: one who comes back after its arrival has lapsed can tell
+   * whether it was counted before, or was replaced.
+   */
+  readonly met: readonly number[]
 }
 
+/** A party that has arrived. */
+interface Arrival {
+  readonly claim: Claim
+  readonly hold: Hold
+}
+
+const MOST_PARTIES = 10_000
+/** So many of those who met are remembered, and at least the last round. */
+const REMEMBERED = 256
 const RETENTION_MS = 30 * 86_400_000
 
 /**
@@ -47,8 +68,8 @@ export class Barrier {
     this.#context = context
     this.name = checkName(name, 'The name of a barrier')
     this.#key = checkName(`barrier:${name}`, 'The name of a barrier')
-    if (!Number.isSafeInteger(parties) || parties < 1 || parties > 1_000_000)
-      throw invalid('A barrier has from 1 to 1000000 parties', name)
+    if (!Number.isSafeInteger(parties) || parties < 1 || parties > MOST_PARTIES)
+      throw invalid(`A barrier has from 1 to ${MOST_PARTIES} parties`, name)
     this.parties = parties
   }
 
@@ -60,81 +81,100 @@ export class Barrier {
     const wait = limits(options)
     const { env } = this.#context.engine
     const deadline = env.now() + wait.waitMs
+    const left = (): Limits => limitsLeft(wait, deadline, env.now())
     // Whoever was too slow to keep its arrival alive arrives anew.
-    while (!(await this.#meetOnce(options, limitsLeft(wait, deadline, env.now()), wait.waitMs)));
+    while (!(await this.#meetOnce(options, left, wait.waitMs)));
   }
 
   /** How many have arrived and wait for the others. */
   async arrived(): Promise<number> {
-    const { through } = parse(await this.#context.engine.states.read(this.#key))
-    return (await this.#arrivals(through)).length
+    const { here } = parse(await this.#context.engine.states.read(this.#key))
+    return (await this.#alive(here)).length
   }
 
   /** false: the arrival was lost before everybody was there. */
-  async #meetOnce(options: MeetOptions, wait: Limits, waitMs: number): Promise<boolean> {
-    const hold = await this.#arrive(options, wait)
-    if (!hold) throw waitTimeout(this.#what, waitMs)
+  async #meetOnce(options: MeetOptions, left: () => Limits, waitMs: number): Promise<boolean> {
+    const arrival = await this.#arrive(options, left())
+    if (!arrival) throw waitTimeout(this.#what, waitMs)
+    const { hold } = arrival
     try {
-      await this.#completeIfLast(hold.fence)
-      await this.#untilMet(hold, wait)
+      await this.#signIn(hold.fence)
+      await this.#untilMet(hold, left())
       await hold.release().catch(() => {})
       return true
     } catch (error) {
       const wasLost = hold.signal.aborted
-      if (await this.#withdraw(hold)) return true
+      if (await this.#withdraw(arrival)) return true
       if (wasLost) return false
       throw error
     }
   }
 
-  async #arrive({ lease, label }: MeetOptions, wait: Limits): Promise<Hold | null> {
+  async #arrive({ lease, label }: MeetOptions, wait: Limits): Promise<Arrival | null> {
     const { engine, presenceMs } = this.#context
     const kind = { resource: this.#key, permits: 1, capacity: this.parties, isReentrant: false }
     const options = { ...(lease === undefined ? {} : { lease }), ...(label === undefined ? {} : { label }) }
-    const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
-    return entry && new Hold(engine, entry)
+    try {
+      const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
+      return entry && { claim: entry.claim, hold: new Hold(engine, entry) }
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error
+      if (error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
+      // Those of the last round have not all left yet.
+      if (error.code === 'ACQUIRE_TIMEOUT') return null
+      throw error
+    }
   }
 
-  /** Everybody looks once, after its own arrival: so the last one to arrive sees them all. */
-  async #completeIfLast(fence: number): Promise<void> {
+  /** Writes the arrival down. Whoever is the last one sees that all are there, and that they are still alive. */
+  async #signIn(fence: number): Promise<void> {
     await this.#context.engine.states.update(this.#key, async (value) => {
-      const { through } = parse(value)
-      if (through >= fence) return null
-      const arrivals = await this.#arrivals(through)
-      return arrivals.length < this.parties ? null : written({ through: Math.max(...arrivals) })
+      const { here, met } = parse(value)
+      if (here.includes(fence) || met.includes(fence)) return null
+      const all = [...here, fence]
+      if (all.length < this.parties) return written({ here: all, met })
+      const alive = await this.#alive(all)
+      if (alive.length < this.parties) return written({ here: alive, met })
+      return written({ here: [], met: [...met, ...alive].slice(-Math.max(REMEMBERED, alive.length)) })
     })
   }
 
   async #untilMet(hold: Hold, wait: Limits): Promise<void> {
     const signal = wait.signal ? AbortSignal.any([wait.signal, hold.signal]) : hold.signal
-    const isMet = (value: string | null): boolean => parse(value).through >= hold.fence
+    const isMet = (value: string | null): boolean => parse(value).met.includes(hold.fence)
     await this.#context.engine.states.until(this.#key, isMet, { ...wait, signal }, this.#what)
   }
 
-  /**
-   * Undoes an arrival. Its hold is given back first and the state written anew after that: whoever has just counted it either
-   * wrote that all have met before, and we see it here, or finds the state changed and counts again. true: they have met.
-   */
-  async #withdraw(hold: Hold): Promise<boolean> {
-    const { states } = this.#context.engine
+  /** Undoes an arrival in one step with finding out whether all have met: whoever is just counting finds the state changed. true: they have. */
+  async #withdraw({ claim, hold }: Arrival): Promise<boolean> {
+    const { engine } = this.#context
+    const signOut = (value: string | null): Update | null => {
+      const { here, met } = parse(value)
+      if (!here.includes(hold.fence)) return null
+      return written({ here: here.filter((fence) => fence !== hold.fence), met })
+    }
+    // Whatever becomes of the release: what the state says is what the others go by.
+    const leaving = hold.release().catch(() => false)
     try {
-      await hold.release()
-      const after = await states.update(this.#key, (value) => {
-        const state = parse(value)
-        return state.through >= hold.fence ? null : written(state)
-      })
-      return parse(after).through >= hold.fence
+      const after = await engine.states.update(this.#key, signOut)
+      // One that is lost for us may still be there for the store, in the place of another.
+      if (!(await leaving)) await engine.withdraw(claim.resource, claim.id)
+      return parse(after).met.includes(hold.fence)
     } catch {
       // The store is out of reach: the arrival lapses with its lease, and the caller is told why in any case.
       return false
     }
   }
 
-  /** The fences of those who have arrived since the last time that all met. */
-  async #arrivals(through: number): Promise<number[]> {
+  /** Those of them who have not fallen silent. */
+  async #alive(fences: readonly number[]): Promise<number[]> {
     const line = await this.#context.engine.line(this.#key)
-    const fences = line?.claims.map((claim) => claim.fence ?? 0) ?? []
-    return fences.filter((fence) => fence > through)
+    return fences.filter((fence) => line?.claims.some((claim) => claim.fence === fence))
+  }
+
+  #mismatch(cause: HoldfastError): HoldfastError {
+    const message = `The barrier '${this.name}' is in use with another number of parties than ${this.parties}; use the same everywhere`
+    return new HoldfastError('CAPACITY_MISMATCH', message, { resource: this.name, cause })
   }
 
   get #what(): { kind: string; name: string } {
@@ -143,9 +183,9 @@ export class Barrier {
 }
 
 function parse(value: string | null): BarrierState {
-  return value === null ? { through: 0 } : (JSON.parse(value) as BarrierState)
+  return value === null ? { here: [], met: [] } : (JSON.parse(value) as BarrierState)
 }
 
-function written(state: BarrierState): { value: string; retentionMs: number } {
+function written(state: BarrierState): Update {
   return { value: JSON.stringify(state), retentionMs: RETENTION_MS }
 }

@@ -2,26 +2,29 @@ import { hostname } from 'node:os'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import { acquireTimeout } from '../engine/limits.js'
+import { acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { holdOf } from './inside.js'
 import { type Leader, Leadership } from './leadership.js'
-import { type AcquireOptions, checkOptions, limits } from './options.js'
+import { type AcquireOptions, checkOptions, type HoldOptions, limits } from './options.js'
+import { resourceView } from './views.js'
 
+/** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
 export interface CampaignOptions extends Omit<AcquireOptions, 'owner'> {
   /** What observers see: the name or address of this candidate. Default: host and process id. */
   id?: string
 }
 
+/** What `observe` can be told. */
 export interface ObserveOptions {
   /** Ends the observation when aborted. */
   signal?: AbortSignal
 }
 
 /** So many of the latest leaders are kept, so that an observer that was slow for a moment misses none. */
-const REMEMBERED = 16
-/** How long the last leaders are remembered after the leader has resigned. */
-const RETENTION_MS = 86_400_000
+const REMEMBERED = 100
+/** How long observers are told of them. Who leads is in the line, for as long as it leads. */
+const RETENTION_MS = 30 * 86_400_000
 
 /**
  * Of many candidates one leads, until it resigns or is lost; then the next in line does.
@@ -41,7 +44,6 @@ const RETENTION_MS = 86_400_000
 export class Election {
   readonly #context: LockContext
   readonly #key: string
-  readonly #won = new Set<Leadership>()
   /** The name of the election. */
   readonly name: string
 
@@ -59,31 +61,47 @@ export class Election {
     const { id = `${hostname()}:${process.pid}`, ...rest } = checkOptions(options, "{ id: 'node-1' }")
     if (typeof id !== 'string' || id === '') throw invalid('id must be a non-empty string', this.name)
     const wait = limits(options)
+    const { env } = this.#context.engine
+    const deadline = env.now() + wait.waitMs
+    for (let left = wait; ; left = limitsLeft(wait, deadline, env.now())) {
+      const leadership = await this.#stand({ ...rest, owner: id }, id, left)
+      if (leadership) return leadership
+    }
+  }
+
+  /** null: elected, but lost before anybody was told. */
+  async #stand(options: HoldOptions, id: string, wait: Limits): Promise<Leadership | null> {
+    const { leaderships } = this.#context
     const kind = { resource: this.#key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
-    const entrance = await enter(this.#context, kind, { ...rest, label: rest.label ?? id }, wait)
-    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
-    const hold = holdOf(this.#context, entrance)
-    const leadership = new Leadership(hold, id, () => this.#resign(leadership))
+    const entrance = await enter(this.#context, kind, options, wait)
+    if (!entrance) throw acquireTimeout(this.#key, wait.waitMs)
+    const end = (): void => void leaderships.delete(leadership)
+    const hold = holdOf(this.#context, { ...entrance, leaveFrame: end })
+    const leadership = new Leadership(hold, id)
     try {
       await this.#announce({ id, term: hold.fence })
     } catch (error) {
       await hold.release().catch(() => {})
       throw error
     }
-    this.#won.add(leadership)
-    hold.signal.addEventListener('abort', () => this.#won.delete(leadership))
+    if (!hold.isValid) return null
+    leaderships.add(leadership)
+    hold.signal.addEventListener('abort', end)
     return leadership
   }
 
-  /** Gives up every leadership that was won through this object. */
+  /** Gives up every leadership of this name that this client has. */
   async resign(): Promise<void> {
-    await Promise.all([...this.#won].map((leadership) => leadership.resign()))
+    const mine = [...this.#context.leaderships].filter(({ hold }) => hold.resource === this.#key)
+    await Promise.all(mine.map((leadership) => leadership.resign()))
   }
 
   /** Who leads now; null: nobody. By the time you read the answer it may have changed. */
   async leader(): Promise<Leader | null> {
-    const { newest, leads } = await this.#look()
-    return newest && leads ? newest : null
+    const { engine } = this.#context
+    const line = await engine.line(this.#key)
+    const holder = line && resourceView(line, engine.env).holders[0]
+    return holder ? { id: holder.owner, term: holder.fence } : null
   }
 
   /**
@@ -105,9 +123,10 @@ export class Election {
    */
   async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader, void, void> {
     const wait = limits(options)
-    const { newest, leads } = await this.#look()
-    let seen = newest?.term ?? 0
-    if (newest && leads) yield newest
+    const announced = parse(await this.#context.engine.states.read(this.#key)).at(-1)
+    const present = await this.leader()
+    let seen = present?.term ?? announced?.term ?? 0
+    if (present) yield present
     while (!wait.signal?.aborted) {
       for (const leader of await this.#leadersAfter(seen, wait.signal)) {
         seen = leader.term
@@ -139,27 +158,8 @@ export class Election {
     await this.#context.engine.states.update(this.#key, (value) => {
       const leaders = parse(value)
       if ((leaders.at(-1)?.term ?? 0) >= leader.term) return null
-      return { value: JSON.stringify([...leaders, leader].slice(-REMEMBERED)), retentionMs: null }
+      return { value: JSON.stringify([...leaders, leader].slice(-REMEMBERED)), retentionMs: RETENTION_MS }
     })
-  }
-
-  async #resign(leadership: Leadership): Promise<void> {
-    this.#won.delete(leadership)
-    // From now on the store may forget who led; a successor writes it anew.
-    const forget = (value: string | null): { value: string; retentionMs: number } | null =>
-      parse(value).at(-1)?.term === leadership.term
-        ? { value: value ?? '[]', retentionMs: RETENTION_MS }
-        : null
-    await this.#context.engine.states.update(this.#key, forget).catch(() => {})
-  }
-
-  /** The last leader that was announced, and whether it still leads. */
-  async #look(): Promise<{ newest: Leader | undefined; leads: boolean }> {
-    const { engine } = this.#context
-    const newest = parse(await engine.states.read(this.#key)).at(-1)
-    const line = await engine.line(this.#key)
-    const leads = line?.claims.some(({ fence }) => fence !== null && fence === newest?.term) ?? false
-    return { newest, leads }
   }
 }
 

@@ -1,9 +1,10 @@
-import { EXCLUSIVE } from '../contract/admit.js'
+import { deferred } from '../base/deferred.js'
 import { type ClaimSpec, type Entry, upgradeRefused } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
 import { type Frame, findFrame } from '../engine/flow.js'
 import { aborted, type Limits, limitsLeft } from '../engine/limits.js'
 import type { Owners } from '../engine/owners.js'
+import type { Leadership } from './leadership.js'
 import { claimSpec, type HoldOptions, type LockKind } from './options.js'
 
 /** What the locks of one client share. */
@@ -12,6 +13,8 @@ export interface LockContext {
   readonly owners: Owners
   /** null: as long as the lease. */
   readonly presenceMs: number | null
+  /** The elections that this client has won. */
+  readonly leaderships: Set<Leadership>
 }
 
 /** A way in, counted already: every entrance ends in a hold, or is left again. */
@@ -35,10 +38,10 @@ export async function enter(
   engine.throwIfClosed()
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
   if (!kind.isReentrant) return entrance(await engine.acquire(spec, wait))
-  if (spec.owner !== null) return entrance(await owners.acquire(spec, wait))
 
-  const frame = findFrame(engine, spec.resource)
-  if (!frame) return entrance(await engine.acquire(spec, wait))
+  const frame = findFrame(engine, spec)
+  if (!frame || !isSameOwner(spec.owner, frame.entry.claim.spec.owner))
+    return entrance(await (spec.owner === null ? engine : owners).acquire(spec, wait))
   const deadline = engine.env.now() + wait.waitMs
   const again = await enterAgain(engine, frame, spec, wait)
   if (again !== 'lost') return again
@@ -52,6 +55,11 @@ export async function leave(engine: Engine, { entry, leaveTurn, leaveFrame }: En
   await engine.leave(entry).catch(() => {})
 }
 
+/** Whoever names an owner asks for that owner, and not for the flow that it is in. */
+function isSameOwner(asking: string | null, holding: string | null): boolean {
+  return asking === null || asking === holding
+}
+
 function entrance(entry: Entry | null): Entrance | null {
   return entry && { entry, leaveTurn: () => {}, leaveFrame: () => {} }
 }
@@ -63,20 +71,38 @@ async function enterAgain(
   spec: ClaimSpec,
   wait: Limits,
 ): Promise<Entrance | null | 'lost'> {
-  const isShared = spec.permits < EXCLUSIVE
   // By what this frame has, not its claim: a reader inside a writer has other readers beside it, whom a writer must not meet.
   if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
-  if (wait.waitMs === 0 && !frame.turns.isFree(isShared)) return null
+  if (wait.waitMs === 0 && !frame.turns.isFree(spec.permits)) return null
   const entry = frame.entry.claim.enter(spec.permits)
   const leaveFrame = frame.enter()
+  let leaveTurn = (): void => {}
   try {
-    const leaveTurn = await frame.turns.take(engine.env, isShared, wait, spec.resource)
-    if (engine.checkValidity(entry.claim)) return { entry, leaveTurn, leaveFrame }
-    leaveTurn()
+    leaveTurn = (await turnOf(engine, frame, spec, wait)) ?? leaveTurn
   } catch (error) {
-    await leave(engine, { entry, leaveTurn: () => {}, leaveFrame })
+    await leave(engine, { entry, leaveTurn, leaveFrame })
     throw error
   }
-  await leave(engine, { entry, leaveTurn: () => {}, leaveFrame })
+  if (engine.checkValidity(entry.claim)) return { entry, leaveTurn, leaveFrame }
+  await leave(engine, { entry, leaveTurn, leaveFrame })
   return 'lost'
+}
+
+/** null: the hold was over before its turn came. Those before it may never say that they are out. */
+async function turnOf(
+  engine: Engine,
+  frame: Frame,
+  spec: ClaimSpec,
+  wait: Limits,
+): Promise<(() => void) | null> {
+  const over = deferred<null>()
+  const forget = frame.entry.claim.onEnd(() => over.resolve(null))
+  const turn = frame.turns.take(engine.env, spec.permits, wait, spec.resource)
+  try {
+    const leaveTurn = await Promise.race([turn, over.promise])
+    if (!leaveTurn) void turn.then((leaveLate) => leaveLate()).catch(() => {})
+    return leaveTurn
+  } finally {
+    forget()
+  }
 }

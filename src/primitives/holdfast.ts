@@ -3,7 +3,7 @@ import { type Env, systemEnv } from '../base/env.js'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import type { Store } from '../contract/store.js'
+import type { Finding, Store } from '../contract/store.js'
 import type { ClaimSpec } from '../engine/claim.js'
 import { Engine } from '../engine/engine.js'
 import { Hold } from '../engine/hold.js'
@@ -25,6 +25,7 @@ import { StripedLock } from './striped.js'
 import { storeFromUrl } from './urls.js'
 import { type HolderView, holderView, type ResourceView, resourceView } from './views.js'
 
+/** What a client can be told when it is made. */
 export interface HoldfastOptions {
   /** Keeps applications apart: names of different spaces never meet. Default `'default'`. */
   space?: string
@@ -73,7 +74,12 @@ export class Holdfast implements AsyncDisposable {
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
     const space = checkName(options.space ?? 'default', 'The space')
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
-    this.#context = { engine: this.#engine, owners: new Owners(this.#engine), presenceMs }
+    this.#context = {
+      engine: this.#engine,
+      owners: new Owners(this.#engine),
+      presenceMs,
+      leaderships: new Set(),
+    }
   }
 
   /**
@@ -295,7 +301,12 @@ export class Holdfast implements AsyncDisposable {
    * }
    * ```
    */
-  async *inspect(query: { prefix?: string } = {}): AsyncGenerator<ResourceView, void, void> {
+  async *inspect(
+    query: {
+      /** Only resources whose names begin so. Default: all of the space. */
+      prefix?: string
+    } = {},
+  ): AsyncGenerator<ResourceView, void, void> {
     const { prefix = '' } = checkOptions(query, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
     for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
@@ -314,7 +325,13 @@ export class Holdfast implements AsyncDisposable {
    * for (const robbed of await locks.breakHold('order:42')) console.log('took it from', robbed.host, robbed.pid)
    * ```
    */
-  async breakHold(name: string, options: { fence?: number } = {}): Promise<HolderView[]> {
+  async breakHold(
+    name: string,
+    options: {
+      /** Only the hold with this fence, as `inspect()` shows it. Default: every hold of the resource. */
+      fence?: number
+    } = {},
+  ): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
     const { fence } = checkOptions(options, '{ fence: 42 }')
     // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
@@ -322,6 +339,24 @@ export class Holdfast implements AsyncDisposable {
       throw invalid('fence must be the number of the hold to break', resource)
     const robbed = await this.#engine.evict(resource, fence ?? null)
     return robbed.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
+  }
+
+  /**
+   * Looks at the live store and says in plain words what is fine, what is risky and what is wrong with it. `holdfast doctor`
+   * prints the same.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   *
+   * const locks = await Holdfast.open('sqlite:./locks.db')
+   * for (const finding of await locks.check())
+   *   if (finding.level !== 'fine') console.warn(finding.about, finding.text)
+   * await locks.close()
+   * ```
+   */
+  check(): Promise<Finding[]> {
+    return this.#engine.check()
   }
 
   /**

@@ -21,7 +21,7 @@ export interface Inside<T> {
 export async function runInside<T>(context: LockContext, inside: Inside<T>): Promise<T> {
   const { engine } = context
   const { entrances, work, areOrdered } = inside
-  const holds = entrances.map(({ entry, leaveFrame }) => new Hold(engine, entry, leaveFrame))
+  const holds = entrances.map(({ entry }) => new Hold(engine, entry))
   let innermost = currentFrame()
   const frames = entrances.map(({ entry }) => {
     innermost = new Frame(engine, entry, innermost, areOrdered)
@@ -37,7 +37,11 @@ export async function runInside<T>(context: LockContext, inside: Inside<T>): Pro
     if (gone) throw gone.lostBecause ?? lostUnnoticed(gone.resource)
     return outcome.value
   } finally {
-    for (const { leaveTurn } of entrances) leaveTurn()
+    // Not before: a hold that was given back early leaves the work inside all the same.
+    for (const { leaveTurn, leaveFrame } of entrances) {
+      leaveTurn()
+      leaveFrame()
+    }
   }
 }
 
@@ -52,7 +56,7 @@ async function releaseAll(holds: readonly Hold[]): Promise<Hold | undefined> {
 }
 
 /** The value or the error of the work, whether it throws, rejects or returns any thenable. */
-async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } | { error: unknown }> {
+export async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } | { error: unknown }> {
   try {
     return { value: await work() }
   } catch (error) {
@@ -60,7 +64,7 @@ async function settled<T>(work: () => T | PromiseLike<T>): Promise<{ value: T } 
   }
 }
 
-function lostUnnoticed(resource: string): HoldfastError {
+export function lostUnnoticed(resource: string): HoldfastError {
   const message = `The hold of '${resource}' was lost before the work was done: the store no longer had it at the release`
   return new HoldfastError('HOLD_LOST', message, { resource })
 }

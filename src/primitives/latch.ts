@@ -4,6 +4,7 @@ import { checkName } from '../base/names.js'
 import type { LockContext } from './entrance.js'
 import { checkOptions, limits } from './options.js'
 
+/** What a latch can be told when it is made. */
 export interface LatchOptions {
   /** How long the count is remembered after its last change; then it is as if the latch were new. Default `'30d'`. */
   retention?: Duration

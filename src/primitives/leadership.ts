@@ -10,18 +10,15 @@ export interface Leader {
 
 /** An election that was won, until it is lost or resigned. */
 export class Leadership implements AsyncDisposable {
-  readonly #onResign: () => Promise<void>
-  #resigned: Promise<boolean> | null = null
   /** The hold under it, for guards that take a hold. */
   readonly hold: Hold
   /** What this candidate called itself. */
   readonly id: string
 
   /** @internal Made by `campaign`. */
-  constructor(hold: Hold, id: string, onResign: () => Promise<void>) {
+  constructor(hold: Hold, id: string) {
     this.hold = hold
     this.id = id
-    this.#onResign = onResign
   }
 
   /** The number of this leadership, which is the fence of its hold. Whatever the leader changes should check it. */
@@ -41,12 +38,6 @@ export class Leadership implements AsyncDisposable {
 
   /** Lets the next candidate lead. Resolves with false if the leadership had been lost before. */
   resign(): Promise<boolean> {
-    this.#resigned ??= this.#resign()
-    return this.#resigned
-  }
-
-  async #resign(): Promise<boolean> {
-    await this.#onResign()
     return this.hold.release()
   }
 

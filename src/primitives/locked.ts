@@ -20,6 +20,9 @@ export function locked(
 ): LockedDecorator {
   if (typeof name !== 'function') new Mutex(context, name)
   return (method, { kind }) => {
+    // With `experimentalDecorators`, the second argument is the method's name.
+    if (kind === undefined)
+      throw invalid('@locked is a standard decorator; compile without experimentalDecorators')
     if (kind !== 'method') throw invalid(`@locked is for methods, not for a ${kind}`)
     return async function (...args) {
       const mutex = new Mutex(context, typeof name === 'function' ? name(...args) : name)

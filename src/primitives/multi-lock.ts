@@ -1,12 +1,15 @@
-import { invalid } from '../base/errors.js'
+import { formatMs } from '../base/duration.js'
+import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import { heldFrames } from '../engine/flow.js'
-import { acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
+import { type Limits, limitsLeft } from '../engine/limits.js'
 import { type Entrance, enter, type LockContext, leave } from './entrance.js'
 import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
 import { type AcquireOptions, type HoldOptions, limits, type TryOptions } from './options.js'
+
+const NAMED_IN_ERRORS = 3
 
 /**
  * Several mutexes, all or none. They are taken in the order of their names, so that two such locks never wait for each other,
@@ -69,20 +72,37 @@ export class MultiLock {
     return new MultiHold(entrances.map((entrance) => holdOf(this.#context, entrance)))
   }
 
-  #timeout(options: AcquireOptions): Error {
-    return acquireTimeout(this.names.join("', '"), limits(options).waitMs)
+  #timeout(options: AcquireOptions): HoldfastError {
+    const { waitMs } = limits(options)
+    const some = this.names.slice(0, NAMED_IN_ERRORS).map((name) => `'${name}'`)
+    const others = this.names.length - some.length
+    const names = some.join(', ') + (others > 0 ? ` and ${others} others` : '')
+    const when = waitMs === 0 ? 'at once' : `within ${formatMs(waitMs)}`
+    const message = `Not all of ${names} were to be had ${when}; wait longer, or see who holds them with inspect()`
+    return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 
   async #enter(options: HoldOptions, wait: Limits): Promise<Entrance[] | null> {
     const { engine } = this.#context
     this.#refuseDisorder(options.owner ?? null)
     const deadline = engine.env.now() + wait.waitMs
+    for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
+      const taken = await this.#enterOnce(options, left, deadline)
+      if (taken?.every(({ entry }) => engine.checkValidity(entry.claim)) ?? true) return taken
+      // One was lost while the others were waited for.
+      await this.#giveBack(taken ?? [])
+      if (engine.env.now() >= deadline) return null
+    }
+  }
+
+  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entrance[] | null> {
+    const { engine } = this.#context
     const taken: Entrance[] = []
     try {
       if (this.names.length > 1 || wait.waitMs === 0) taken.push(...(await this.#tryAll(options, wait)))
       for (const name of this.names.slice(taken.length)) {
         const left = limitsLeft(wait, deadline, engine.env.now())
-        const entrance = left.waitMs > 0 ? await this.#enterOne(name, options, left) : null
+        const entrance = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
         if (!entrance) return await this.#giveBack(taken)
         taken.push(entrance)
       }
@@ -108,6 +128,16 @@ export class MultiLock {
     await this.#giveBack(found.slice(kept).filter((entrance) => entrance !== null))
     if (failure) throw failure.reason
     return found.slice(0, kept).filter((entrance) => entrance !== null)
+  }
+
+  /** null: the time was over. */
+  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entrance | null> {
+    try {
+      return await this.#enterOne(resource, options, wait)
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT') return null
+      throw error
+    }
   }
 
   #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entrance | null> {
@@ -136,10 +166,10 @@ export class MultiLock {
   #held(owner: string | null): Set<string> {
     const { engine, owners } = this.#context
     if (owner !== null) return new Set(this.names.filter((name) => owners.holds(name, owner)))
-    const held = new Set<string>()
+    const [held, asked] = [new Set<string>(), new Set(this.names)]
     for (const { isOrdered, entry } of heldFrames(engine)) {
       const { resource } = entry.claim
-      if (isOrdered || this.names.includes(resource)) held.add(resource)
+      if (isOrdered || asked.has(resource)) held.add(resource)
     }
     return held
   }

@@ -7,6 +7,7 @@ import { enter, type LockContext, leave } from './entrance.js'
 import { runInside } from './inside.js'
 import { checkOptions, type HoldOptions } from './options.js'
 
+/** When a tick runs, and for how long it may. */
 export interface OnceOptions {
   /**
    * For how long after its start nobody starts it again, however fast it was and even if it failed. Longer than clocks differ,
@@ -22,7 +23,17 @@ export interface OnceOptions {
 }
 
 /** What became of a tick. */
-export type OnceOutcome<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
+export type OnceOutcome<T> =
+  | {
+      /** It ran here. */
+      readonly ran: true
+      /** What the work gave. */
+      readonly value: T
+    }
+  | {
+      /** Somebody else does it now, or has started it less than `atLeast` ago. */
+      readonly ran: false
+    }
 
 const DEFAULT_LEASE_MS = 30_000
 
@@ -44,8 +55,12 @@ export async function once<T>(
     await leave(context.engine, entrance)
     throw error
   })
-  if (!isFirst) {
+  const { claim } = entrance.entry
+  const isHeld = context.engine.checkValidity(claim)
+  if (!isFirst || !isHeld) {
     await leave(context.engine, entrance)
+    // It counts as started, and somebody else may be at it already.
+    if (isFirst) throw claim.lostBecause
     return { ran: false }
   }
   const inside = ([only]: readonly Hold[]): T | PromiseLike<T> => work(only as Hold)

@@ -21,6 +21,7 @@ export interface HoldOptions {
   label?: string
 }
 
+/** What `acquire` and `run` can be told: how to hold, and how long to wait for it. */
 export interface AcquireOptions extends HoldOptions {
   /** How long to wait in line. Default: for ever. `0` does not wait at all. */
   wait?: Duration
@@ -34,7 +35,7 @@ export interface TryOptions extends HoldOptions {
   signal?: AbortSignal
 }
 
-const DEFAULT_LEASE = '30s'
+const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
 const SHORTEST_HOLD_MS = 10
 /** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
@@ -53,9 +54,11 @@ export interface LockKind {
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const { lease = DEFAULT_LEASE } = options
   const { resource, permits, capacity, steal = false } = kind
-  const leaseMs = toMs(lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  const leaseMs =
+    options.lease === undefined
+      ? DEFAULT_LEASE_MS
+      : toMs(options.lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
   return {
     resource,
     permits,

@@ -1,4 +1,4 @@
-import { invalid } from '../base/errors.js'
+import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Hold } from '../engine/hold.js'
@@ -7,11 +7,13 @@ import { Lock } from './lock.js'
 import type { AcquireOptions, LockKind, TryOptions } from './options.js'
 import { type HolderView, resourceView } from './views.js'
 
+/** What `acquire` and `run` of a semaphore can be told. */
 export interface SemaphoreAcquireOptions extends AcquireOptions {
   /** How many permits to take: all of them or none. Default 1. */
   permits?: number
 }
 
+/** What `tryAcquire` of a semaphore can be told: it never waits. */
 export interface SemaphoreTryOptions extends TryOptions {
   /** How many permits to take: all of them or none. Default 1. */
   permits?: number
@@ -83,6 +85,9 @@ export class Semaphore extends Lock {
    */
   async resize(capacity: number): Promise<void> {
     checkCapacity(capacity, this.name)
+    const line = await this.#context.engine.line(this.name)
+    // The store would pin the number on it, and lock those out who use it as a lock.
+    if (line?.capacity === EXCLUSIVE) throw inUseAsLock(this.name)
     await this.#context.engine.resize(this.name, this.#kind.capacity, capacity)
   }
 
@@ -114,6 +119,11 @@ export class Semaphore extends Lock {
       )
     return { ...this.#kind, permits }
   }
+}
+
+function inUseAsLock(resource: string): HoldfastError {
+  const message = `'${resource}' is in use as a lock, not as a semaphore; give the semaphore another name`
+  return new HoldfastError('CAPACITY_MISMATCH', message, { resource })
 }
 
 function checkCapacity(capacity: unknown, resource: string): void {

@@ -5,7 +5,7 @@ import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
 
 /** More would be as many rows or keys in the store for every `all()`. */
-const MOST_SEGMENTS = 100_000
+const MOST_SEGMENTS = 10_000
 
 /**
  * One lock cut into segments, so that work on different keys rarely meets. A key always leads to the same segment, in every process

@@ -6,6 +6,12 @@ type Opener = (rest: string) => Promise<Store>
 /** Each store's module is loaded only when a URL names it, so importing `holdfast` loads no driver. */
 const SCHEMES: Readonly<Record<string, Opener>> = {
   memory: async (name) => sharedMemory(name),
+  redis: async (rest) => openRedis('redis', rest),
+  rediss: async (rest) => openRedis('rediss', rest),
+  'redis+sentinel': async (rest) => openRedis('redis+sentinel', rest),
+  'rediss+sentinel': async (rest) => openRedis('rediss+sentinel', rest),
+  'redis+cluster': async (rest) => openRedis('redis+cluster', rest),
+  'rediss+cluster': async (rest) => openRedis('rediss+cluster', rest),
   sqlite: async (rest) => (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, '')),
   zookeeper: async (rest) => (await import('../stores/zookeeper/index.js')).zookeeperFromUrl(rest),
 }
@@ -18,6 +24,10 @@ async function sharedMemory(name: string): Promise<Store> {
   const store = memories.get(name) ?? memory()
   memories.set(name, store)
   return store
+}
+
+async function openRedis(scheme: string, rest: string): Promise<Store> {
+  return (await import('../stores/redis/index.js')).redis(`${scheme}:${rest}`)
 }
 
 export async function storeFromUrl(url: unknown): Promise<Store> {

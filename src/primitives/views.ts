@@ -5,9 +5,13 @@ import type { ClaimView, LineView } from '../contract/store.js'
 export interface WaiterView {
   /** The explicit owner, or the id of the acquisition. */
   owner: string
+  /** The machine that it comes from; '' if not known. */
   host: string
+  /** The process that it comes from, on that machine; 0 if not known. */
   pid: number
+  /** What it was called for people, if anything. */
   label: string | null
+  /** How many permits it has, or wants; a mutex or writer has 2^30. */
   permits: number
   /** Since when it waits, or holds. */
   since: Date
@@ -17,14 +21,17 @@ export interface WaiterView {
 
 /** A claim that holds. */
 export interface HolderView extends WaiterView {
+  /** The number of the hold, for `breakHold`. */
   fence: number
 }
 
 /** A resource with at least one claim. */
 export interface ResourceView {
+  /** The name of the resource. */
   name: string
   /** How many permits there are; a mutex or read-write lock has 2^30. */
   capacity: number
+  /** Those who hold it now. */
   holders: HolderView[]
   /** In the order in which they will be served. */
   waiters: WaiterView[]

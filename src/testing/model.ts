@@ -206,7 +206,8 @@ function adopt(
   adopts: { id: string; fence: number },
 ): ClaimReply {
   const old = find(draft, request.resource, adopts.id)
-  if (!old || old.fence !== adopts.fence) return { status: 'refused', reason: 'gone' }
+  if (!old || old.fence !== adopts.fence || request.permits > old.permits)
+    return { status: 'refused', reason: 'gone' }
   const heir = newClaim(draft, client, request, old.permits, old.capacity)
   draft.claims = draft.claims.map((each) => (each === old ? heir : each))
   tellLost(draft, old)

@@ -5,8 +5,11 @@ import { HoldfastError } from '../base/errors.js'
 import type { Store } from '../contract/store.js'
 import type { Hold } from '../engine/hold.js'
 import { Holdfast, type HoldfastOptions } from '../primitives/holdfast.js'
-import type { AcquireOptions } from '../primitives/options.js'
+import type { Lock } from '../primitives/lock.js'
+import type { SemaphoreAcquireOptions } from '../primitives/semaphore.js'
 import type { ResourceView } from '../primitives/views.js'
+import { type LockKind, lockOf, MUTEX } from './lock-kinds.js'
+import { primitiveApi } from './worker-primitives.js'
 
 export type WorkerApi = typeof api
 
@@ -16,18 +19,21 @@ export type FromWorker =
   | { call: number; error: { code: string | null; message: string } }
 
 /** Options that can travel to another process. */
-export type PlainOptions = Omit<AcquireOptions, 'signal'>
+export type PlainOptions = Omit<SemaphoreAcquireOptions, 'signal'>
 
 /** From when until when this process believes to hold, by the machine's monotonic clock. */
 export interface Belief {
   name: string
   fence: number
+  permits: number
   from: number
   /** null: still. */
   until: number | null
 }
 
 let locks: Holdfast | undefined
+/** What is locked where a call does not say otherwise. */
+let defaultLock: LockKind = MUTEX
 const holds: Hold[] = []
 const beliefs: Belief[] = []
 let hammered = 0
@@ -36,6 +42,10 @@ let isLetGo = false
 function client(): Holdfast {
   if (!locks) throw new Error('No client is open in this process')
   return locks
+}
+
+function lock(name: string, kind: LockKind = defaultLock): Lock {
+  return lockOf(client(), name, kind)
 }
 
 function hold(number: number): Hold {
@@ -49,6 +59,7 @@ function believe(granted: Hold): Belief {
   const belief: Belief = {
     name: granted.resource,
     fence: granted.fence,
+    permits: granted.permits,
     from: now,
     until: granted.isValid ? null : now,
   }
@@ -66,8 +77,8 @@ async function acquired(granted: Hold): Promise<{ hold: number; fence: number; a
 }
 
 /** Waits, keeps the hold for a while, gives it back. */
-async function waitOnce(name: string, options: PlainOptions, keepMs: number): Promise<void> {
-  const granted = await client().mutex(name).acquire(options)
+async function waitOnce(asked: Lock, options: PlainOptions, keepMs: number): Promise<void> {
+  const granted = await asked.acquire(options)
   const belief = believe(granted)
   await new Promise<void>((resolve) => {
     systemEnv.timer(keepMs, resolve, { keepAlive: true })
@@ -83,19 +94,23 @@ function unlessClosed(error: unknown): void {
 
 async function hammer(name: string, options: PlainOptions): Promise<void> {
   for (;;) {
-    const granted = await client().mutex(name).acquire(options)
+    const granted = await lock(name).acquire(options)
     hammered++
     await granted.release()
   }
 }
 
 const api = {
+  ...primitiveApi(client, unlessClosed),
+
   async ping(): Promise<void> {},
 
   async open(
     address: { url: string; storeModule: string | null },
     options: Omit<HoldfastOptions, 'env'>,
+    lockKind: LockKind = MUTEX,
   ): Promise<void> {
+    defaultLock = lockKind
     if (address.storeModule === null) {
       locks = await Holdfast.open(address.url, options)
       return
@@ -106,13 +121,17 @@ const api = {
     locks = new Holdfast(await makeStore(address.url), options)
   },
 
-  async acquire(name: string, options: PlainOptions) {
-    return acquired(await client().mutex(name).acquire(options))
+  async acquire(name: string, options: PlainOptions, kind?: LockKind) {
+    return acquired(await lock(name, kind).acquire(options))
   },
 
-  async tryAcquire(name: string, options: PlainOptions) {
-    const granted = await client().mutex(name).tryAcquire(options)
+  async tryAcquire(name: string, options: PlainOptions, kind?: LockKind) {
+    const granted = await lock(name, kind).tryAcquire(options)
     return granted && acquired(granted)
+  },
+
+  async downgrade(number: number): Promise<void> {
+    await hold(number).downgrade()
   },
 
   async release(number: number): Promise<boolean> {
@@ -146,8 +165,15 @@ const api = {
   },
 
   /** Starts so many waits in order, and does not wait for them. Each keeps its hold for a while when it has come. */
-  async queue(name: string, count: number, options: PlainOptions, keepMs: number): Promise<void> {
-    for (let number = 0; number < count; number++) waitOnce(name, options, keepMs).catch(unlessClosed)
+  async queue(
+    name: string,
+    count: number,
+    options: PlainOptions,
+    keepMs: number,
+    kind?: LockKind,
+  ): Promise<void> {
+    for (let number = 0; number < count; number++)
+      waitOnce(lock(name, kind), options, keepMs).catch(unlessClosed)
   },
 
   async beliefs(): Promise<Belief[]> {
@@ -158,13 +184,11 @@ const api = {
   async increment(name: string, file: string, times: number, options: PlainOptions): Promise<number[]> {
     const fences: number[] = []
     for (let time = 0; time < times; time++) {
-      await client()
-        .mutex(name)
-        .run(async (granted) => {
-          const count = Number(await readFile(file, 'utf8'))
-          await writeFile(file, String(count + 1))
-          fences.push(granted.fence)
-        }, options)
+      await lock(name).run(async (granted) => {
+        const count = Number(await readFile(file, 'utf8'))
+        await writeFile(file, String(count + 1))
+        fences.push(granted.fence)
+      }, options)
     }
     return fences
   },

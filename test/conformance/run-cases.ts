@@ -3,14 +3,36 @@ import { type ConformanceCase, type ConformanceSubject, conformanceCases } from 
 
 const LIMIT_MS = 90_000
 
-/** Declares every case; those that do not mind company run side by side. `skips`: by title, why a case is not for this store. */
-export function runCases(subject: ConformanceSubject, skips: Readonly<Record<string, string>> = {}): void {
-  const cases = conformanceCases(subject).map((each) => {
-    const skip = skips[each.title]
-    return skip === undefined ? each : { ...each, skip }
-  })
-  describe.concurrent(subject.name, () => declare(cases.filter((each) => !each.alone)))
-  describe.sequential(`${subject.name}, one at a time`, () => declare(cases.filter((each) => each.alone)))
+/** Which of the cases to run, where others run the rest. */
+export interface Share {
+  /** From 0. */
+  readonly part: number
+  readonly of: number
+}
+
+export const WHOLE: Share = { part: 0, of: 1 }
+/** `npm run test:all`: every case on every store through every client. */
+const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
+
+/** By title, whatever lock it is run with: why a case is not for this store. */
+export type Skips = Readonly<Record<string, string>>
+
+/**
+ * Declares every case, or the share of one of several ways to the same store: their cases are dealt out one by one, so that each way meets
+ * each kind of lock. Those that do not mind company run side by side.
+ */
+export function runCases(subject: ConformanceSubject, share: Share = WHOLE, skips: Skips = {}): void {
+  const { part, of } = isAll ? WHOLE : share
+  const cases = conformanceCases(subject)
+    .filter((_each, index) => index % of === part)
+    .map((each) => {
+      const skip =
+        skips[each.title] ?? skips[each.title.replace(/ \((?:writer|only permit|last permit)\)$/, '')]
+      return skip === undefined ? each : { ...each, skip }
+    })
+  const title = of === 1 ? subject.name : `${subject.name}, every ${of === 2 ? 'second' : 'third'} case`
+  describe.concurrent(title, () => declare(cases.filter((each) => !each.alone)))
+  describe.sequential(`${title}, one at a time`, () => declare(cases.filter((each) => each.alone)))
 }
 
 function declare(cases: readonly ConformanceCase[]): void {

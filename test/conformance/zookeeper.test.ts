@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { describeOn } from '../servers/availability.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { runCases } from './run-cases.js'
+import { runCases, WHOLE } from './run-cases.js'
 
 const SESSION = 'the session bounds every lease'
 const CLOSE = 'what a client has ends with its connection, as the session may live on with others'
@@ -40,5 +40,5 @@ describeOn('zookeeper', 'conformance', () => {
       return { store: () => zookeeper(server.address, options), url, dispose: async () => {} }
     },
   }
-  runCases(subject, SKIPS)
+  runCases(subject, WHOLE, SKIPS)
 })

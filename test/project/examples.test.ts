@@ -1,21 +1,32 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
+/** Inside the package, so that `import 'holdfast'` leads to its own build. */
+const folder = join(root, `.cache/examples-${process.pid}`)
+/** Only ends what hangs: an example that waits for ever teaches nothing. */
+const HANGS_AFTER_MS = 30_000
 
 interface Example {
   where: string
   code: string
+  /** Its fence says `ts run`: it is also executed. */
+  isRun: boolean
+  /** The `text` block right behind it: what it prints. */
+  output: string | undefined
 }
 
 /** The `ts` blocks of a text; in doc comments, the comment's stars are taken off. */
 function examplesIn(file: string): Example[] {
   const text = readFileSync(join(root, file), 'utf8')
-  return [...text.matchAll(/^([ \t]*(?:\* )?)```ts\n([\s\S]*?)```/gm)].map((match) => ({
+  const blocks = /^[ \t]*(?:\* )?```ts( run)?\n([\s\S]*?)```(?:\s*```text\n([\s\S]*?)```)?/gm
+  return [...text.matchAll(blocks)].map((match) => ({
     where: `${file}:${text.slice(0, match.index).split('\n').length}`,
     code: (match[2] ?? '').replace(/^[ \t]*\*(?: |$)/gm, ''),
+    isRun: match[1] !== undefined,
+    output: match[3],
   }))
 }
 
@@ -24,35 +35,97 @@ function filesIn(folder: string, ending: string): string[] {
   return names.filter((name) => name.endsWith(ending)).map((name) => join(folder, name))
 }
 
-it('every example in the README, the docs and the doc comments compiles', () => {
-  const files = ['README.md', 'CONTRIBUTING.md', ...filesIn('docs', '.md'), ...filesIn('src', '.ts')]
-  const examples = files.flatMap(examplesIn)
-  expect(examples.length).toBeGreaterThan(10)
+const pages = ['README.md', 'CONTRIBUTING.md', ...filesIn('docs', '.md')]
+const examples = [...pages, ...filesIn('src', '.ts')].flatMap(examplesIn)
+/** The pages that the doc comments send their readers to. */
+const namedPages = new Set(
+  [...readFileSync(join(root, 'src/primitives/holdfast.ts'), 'utf8').matchAll(/`(docs\/[\w-]+\.md)`/g)].map(
+    (match) => match[1] ?? '',
+  ),
+)
 
-  const folder = join(root, '.cache/examples')
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  examples.forEach(({ where, code }, index) => {
-    writeFileSync(join(folder, `example-${index}.ts`), `// ${where}\n${code}\nexport {}\n`)
+describe('the examples in the README, the docs and the doc comments', () => {
+  let compiled: Outcome
+
+  beforeAll(async () => {
+    mkdirSync(folder, { recursive: true })
+    examples.forEach(({ where, code }, index) => {
+      writeFileSync(join(folder, `example-${index}.ts`), `// ${where}\n${code}\nexport {}\n`)
+    })
+    const compilerOptions = {
+      noEmit: false,
+      declaration: false,
+      sourceMap: false,
+      rootDir: folder,
+      outDir: join(folder, 'out'),
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+    }
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['*.ts'] }),
+    )
+    compiled = await node([join(root, 'node_modules/typescript/bin/tsc'), '-p', folder])
   })
-  const compilerOptions = { noEmit: true, rootDir: root, noUnusedLocals: false, noUnusedParameters: false }
-  writeFileSync(
-    join(folder, 'tsconfig.json'),
-    JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['*.ts'] }),
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('compile', () => {
+    expect(examples.length).toBeGreaterThan(10)
+    const explained = compiled.output.replace(
+      /example-(\d+)\.ts/g,
+      (name, index) => `${name} (${examples[Number(index)]?.where})`,
+    )
+    expect(compiled.isFine, explained).toBe(true)
+  })
+
+  const runnable = [...examples.entries()].filter(([, { isRun }]) => isRun)
+  it.each(runnable.map(([index, example]) => ({ index, ...example })))(
+    '$where runs to its end',
+    async ({ index, output: expected }) => {
+      const { output, isFine } = await node([join(folder, `out/example-${index}.js`)])
+      expect(isFine, output).toBe(true)
+      if (expected !== undefined) expect(output).toBe(expected)
+    },
   )
-  const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  const { output, isFine } = run(process.execPath, [tsc, '-p', folder])
-  const explained = output.replace(
-    /example-(\d+)\.ts/g,
-    (name, index) => `${name} (${examples[Number(index)]?.where})`,
-  )
-  expect(isFine, explained).toBe(true)
+
+  it.each([...namedPages, 'docs/mutex.md'])('%s has one that runs, with what it prints', (page) => {
+    const runs = examplesIn(page).filter(({ isRun, output }) => isRun && output !== undefined)
+    expect(runs.length).toBeGreaterThan(0)
+  })
 })
 
-function run(command: string, args: string[]): { output: string; isFine: boolean } {
-  try {
-    return { output: execFileSync(command, args, { encoding: 'utf8' }), isFine: true }
-  } catch (error) {
-    return { output: String((error as { stdout?: string }).stdout ?? error), isFine: false }
-  }
+it.each(pages)('every link of %s leads to a file, and to a heading of it', (page) => {
+  const text = readFileSync(join(root, page), 'utf8')
+  const links = [...text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+  const broken = links.filter(([, file, heading]) => {
+    const target = file ? join(root, dirname(page), file) : join(root, page)
+    return !existsSync(target) || (heading !== undefined && !headingsIn(target).includes(heading))
+  })
+  expect(broken.map(([link]) => link)).toEqual([])
+})
+
+/** The headings of a page, in the form in which links name them. */
+function headingsIn(page: string): string[] {
+  const headings = [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].map((match) => match[1] ?? '')
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, '')
+      .replace(/\s/g, '-'),
+  )
+}
+
+interface Outcome {
+  output: string
+  isFine: boolean
+}
+
+function node(args: string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const limits = { encoding: 'utf8', timeout: HANGS_AFTER_MS, killSignal: 'SIGKILL' } as const
+    execFile(process.execPath, args, limits, (error, stdout, stderr) =>
+      resolve({ output: stdout + stderr, isFine: error === null }),
+    )
+  })
 }

@@ -17,13 +17,18 @@ export function packetLossAvailability(): string | null {
 }
 
 /**
- * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of them. The rules go when `heal` is
- * called, and also when this process dies without calling it.
+ * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of them. With `peerPort`, only those of the
+ * connection with that port at its other end. The rules go when `heal` is called, and also when this process dies without calling it.
  */
-export async function dropPackets(port: number, probability: number): Promise<{ heal(): void }> {
-  const rules = ['--dport', '--sport'].map((side) => [
+export async function dropPackets(
+  port: number,
+  probability: number,
+  peerPort?: number,
+): Promise<{ heal(): void }> {
+  const rules = (['--dport', '--sport'] as const).map((side) => [
     'INPUT',
     ...['-i', 'lo', '-p', 'tcp', side, String(port)],
+    ...(peerPort === undefined ? [] : [side === '--dport' ? '--sport' : '--dport', String(peerPort)]),
     ...(probability < 1 ? ['-m', 'statistic', '--mode', 'random', '--probability', String(probability)] : []),
     ...['-j', 'DROP'],
   ])

@@ -28,8 +28,8 @@ export class RedisCluster {
     this.nodes = nodes
   }
 
-  get addresses(): { host: string; port: number }[] {
-    return this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }))
+  get url(): string {
+    return `redis+cluster://${this.nodes.map(({ address }) => address).join(',')}`
   }
 
   /** The node that serves the key. */

@@ -30,9 +30,8 @@ export class RedisSentinel {
     this.sentinels = sentinels
   }
 
-  /** Where the Sentinels listen. */
-  get addresses(): { host: string; port: number }[] {
-    return this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
+  get url(): string {
+    return `redis+sentinel://${this.sentinels.map(({ address }) => address).join(',')}/${this.name}`
   }
 
   /** The primary, according to the Sentinels. */
@@ -63,14 +62,12 @@ export class RedisSentinel {
   /** Resolves when the other node follows the primary, so that it can take over. */
   async replicating(): Promise<void> {
     const [master, replica] = await this.#masterAndReplica()
-    await eventually(
-      'the replica following',
-      async () =>
-        (await replica.info('role')) === 'slave' &&
-        (await replica.info('master_port')) === String(master.port) &&
-        (await replica.info('master_link_status')) === 'up',
-      FAIL_OVER_LIMIT_MS,
-    )
+    // A Sentinel cuts the connections of a node that it gives another role, ours as well.
+    const isFollowing = async (): Promise<boolean> => {
+      const info = await replica.cli('info', 'replication').catch(() => '')
+      return info.includes(`master_port:${master.port}\r\nmaster_link_status:up`)
+    }
+    await eventually('the replica following', isFollowing, FAIL_OVER_LIMIT_MS)
   }
 
   async stop(): Promise<void> {
@@ -84,14 +81,12 @@ export class RedisSentinel {
   }
 
   async #promoted(node: RedisServer): Promise<void> {
-    await eventually(
-      `the fail-over to port ${node.port}`,
-      async () => {
-        const seen = await Promise.all(this.sentinels.map((sentinel) => this.#masterSeenBy(sentinel)))
-        return seen.every((port) => port === node.port) && (await node.info('role')) === 'master'
-      },
-      FAIL_OVER_LIMIT_MS,
-    )
+    const isPromoted = async (): Promise<boolean> => {
+      const seen = await Promise.all(this.sentinels.map((sentinel) => this.#masterSeenBy(sentinel)))
+      return seen.every((port) => port === node.port) && (await node.info('role')) === 'master'
+    }
+    const ask = (): Promise<boolean> => isPromoted().catch(() => false)
+    await eventually(`the fail-over to port ${node.port}`, ask, FAIL_OVER_LIMIT_MS)
   }
 
   async #masterSeenBy(sentinel: Server | undefined): Promise<number> {

@@ -25,12 +25,15 @@ export class Server {
   readonly port: number
   readonly folder: string
   readonly #kind: Kind
+  /** Removes the folder of a server that a test has killed, and never stopped. */
+  readonly #folderWill: Testator
   #running: Testator | null = null
 
   constructor(kind: Kind, port: number) {
     this.#kind = kind
     this.port = port
     this.folder = mkdtempSync(join(tmpdir(), `holdfast-${kind.name}-`))
+    this.#folderWill = runWithWill(['true'], `rm -rf '${this.folder}'`)
   }
 
   get address(): string {
@@ -64,6 +67,7 @@ export class Server {
     this.resume()
     await this.kill(this.#kind.stopSignal)
     rmSync(this.folder, { recursive: true, force: true })
+    this.#folderWill.revoke()
   }
 
   /** Sends a signal that ends it, kill -9 unless told; resolves when the process is no more. */
@@ -98,8 +102,7 @@ export class Server {
 
   #spawn(): void {
     const log = openSync(join(this.folder, 'log'), 'a')
-    const will = `kill -9 $$; rm -rf '${this.folder}'`
-    const running = runWithWill(this.#kind.command(this), will, {
+    const running = runWithWill(this.#kind.command(this), 'kill -9 $$', {
       stdio: [log, log],
       cwd: this.folder,
       env: { ...process.env, ...this.#kind.env },

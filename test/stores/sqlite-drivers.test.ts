@@ -1,8 +1,8 @@
 import { isBuiltin } from 'node:module'
 import { describe, expect, it } from 'vitest'
 import type { HoldfastError } from '../../src/base/errors.js'
-import { loadDriver } from '../../src/stores/sqlite/driver.js'
-import { explain, isBusy } from '../../src/stores/sqlite/failures.js'
+import { loadDriver } from '../../src/drivers/sqlite.js'
+import { explain, isBusy } from '../../src/drivers/sqlite-failures.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { connect, request, tempFolder } from './sqlite/helpers.js'
 

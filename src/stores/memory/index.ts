@@ -11,6 +11,7 @@ import type {
   ClaimView,
   ClientContext,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   Push,
@@ -62,7 +63,7 @@ class MemoryStore implements Store {
 
 /** The lines and states of one space, with the clients to tell. */
 class Space {
-  readonly rows = new MemoryRows()
+  readonly rows: MemoryRows
   readonly lines: Lines
   readonly states: States
   readonly clients = new Map<string, ClientContext>()
@@ -72,6 +73,7 @@ class Space {
     const tell = (client: string, news: Push): void => {
       this.#untold.push({ client, news })
     }
+    this.rows = new MemoryRows(() => env.now())
     this.lines = new Lines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
     this.states = new States(this.rows, {
       now: () => env.now(),
@@ -137,6 +139,12 @@ class MemoryConnection implements Connection {
       const view = this.#step(() => this.#space.lines.view(resource))
       if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
+  }
+
+  async check(): Promise<Finding[]> {
+    const text =
+      'Only this process sees these locks; for several processes use sqlite(), redis() or another store.'
+    return [{ level: 'risk', about: 'reach', text }]
   }
 
   async close(): Promise<void> {

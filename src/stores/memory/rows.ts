@@ -3,13 +3,22 @@ import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contr
 /** A line in memory, by id. Map keeps insertion order, which is the order of arrival. */
 type Line = Map<string, Row>
 
+const FEW_STATES = 100
+
 /** The rows of one space of a memory store. */
 export class MemoryRows implements Rows, StateRows {
   readonly #lines = new Map<string, Line>()
   readonly #pins = new Map<string, Pin>()
   readonly #states = new Map<string, StateRow>()
   readonly #watchers = new Map<string, Set<string>>()
+  readonly #now: () => number
   #counter = 0
+  /** At so many states, those that have ended are looked for. */
+  #crowdedAt = FEW_STATES
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   resources(): IterableIterator<string> {
     return this.#lines.keys()
@@ -73,6 +82,7 @@ export class MemoryRows implements Rows, StateRows {
   setState(key: string, row: StateRow | null): void {
     if (row) this.#states.set(key, row)
     else this.#states.delete(key)
+    if (this.#states.size >= this.#crowdedAt) this.#dropEndedStates()
   }
 
   watch(key: string, client: string): void {
@@ -90,6 +100,14 @@ export class MemoryRows implements Rows, StateRows {
     for (const [key, watchers] of this.#watchers) {
       if (watchers.delete(client) && watchers.size === 0) this.#watchers.delete(key)
     }
+  }
+
+  /** Rarely enough that the search is paid for by the states that were written since the last one. */
+  #dropEndedStates(): void {
+    const now = this.#now()
+    for (const [key, { expires }] of this.#states)
+      if (expires !== null && expires <= now) this.#states.delete(key)
+    this.#crowdedAt = this.#states.size * 2 + FEW_STATES
   }
 
   #rebuild(resource: string, rows: readonly Row[]): void {

@@ -1,7 +1,13 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached, type Env } from '../../base/env.js'
 import type { HoldfastError } from '../../base/errors.js'
-import { busyTooLong, explain, isBusy, leavesHandleUsable, resultCode } from './failures.js'
+import {
+  busyTooLong,
+  explain,
+  isBusy,
+  leavesHandleUsable,
+  resultCode,
+} from '../../drivers/sqlite-failures.js'
 import type { LockFile } from './lock-file.js'
 import type { Message } from './outbox.js'
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { unavailable } from './failures.js'
+import { unavailable } from '../../drivers/sqlite-failures.js'
 
 /** Of two processors' clocks; far below any lease. */
 const TOLERANCE_MS = 1000

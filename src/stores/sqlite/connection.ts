@@ -7,6 +7,7 @@ import type {
   ClaimView,
   ClientContext,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   StateChange,
@@ -80,6 +81,11 @@ export class SqliteConnection implements Connection {
       if (found.view && found.view.claims.length > 0) yield found.view
       from = found.next
     }
+  }
+
+  check(): Promise<Finding[]> {
+    this.#checkOpen()
+    return this.#user.submit((file) => file.check(), { isLook: true })
   }
 
   close(): Promise<void> {

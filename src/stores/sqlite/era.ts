@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
+import type { Database } from '../../drivers/sqlite.js'
 import { isOfEarlierBoot } from './clock.js'
-import type { Database } from './driver.js'
 
 /**
  * Puts the file under this machine's present clock, inside the transaction that opens it, and gives the mark of that clock.

@@ -2,8 +2,8 @@ import { resolve } from 'node:path'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import type { Store } from '../../contract/store.js'
+import type { DriverName } from '../../drivers/sqlite.js'
 import { readBootId } from './clock.js'
-import type { DriverName } from './driver.js'
 import { SqliteStore } from './store.js'
 
 export interface SqliteOptions {

@@ -2,10 +2,12 @@ import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
 import { Lines } from '../../contract/lines.js'
 import { States } from '../../contract/states.js'
+import type { Finding } from '../../contract/store.js'
+import { type Database, inTransaction } from '../../drivers/sqlite.js'
+import { unavailable } from '../../drivers/sqlite-failures.js'
+import { checkFile } from './check.js'
 import { checkEra } from './clock.js'
-import { type Database, inTransaction } from './driver.js'
 import { settleEra } from './era.js'
-import { unavailable } from './failures.js'
 import { type Message, Outbox } from './outbox.js'
 import { SqliteRows } from './rows.js'
 import { prepareFile } from './schema.js'
@@ -88,6 +90,10 @@ export class LockFile {
   isReplaced(): boolean {
     const identity = identityOf(this.#options.path)
     return identity !== undefined && identity !== this.#identity
+  }
+
+  check(): Finding[] {
+    return checkFile(this.#database, this.#options.path)
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
-import type { Cells, Value } from './driver.js'
+import type { Cells, Value } from '../../drivers/sqlite.js'
 import type { Transaction } from './lock-file.js'
 import type { Statements } from './statements.js'
 import { decodeText, encodeText } from './text.js'

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../base/errors.js'
-import { type Database, inTransaction } from './driver.js'
-import { refused } from './failures.js'
+import { type Database, inTransaction } from '../../drivers/sqlite.js'
+import { refused } from '../../drivers/sqlite-failures.js'
 
 /** "Hfst" in ASCII: marks the file as ours, so that we never write into another application's database. */
 const APPLICATION_ID = 0x48667374

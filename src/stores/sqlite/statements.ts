@@ -1,4 +1,4 @@
-import type { Database, Statement } from './driver.js'
+import type { Database, Statement } from '../../drivers/sqlite.js'
 
 const CLAIM_COLUMNS =
   'place, resource, id, client, permits, capacity, fence, expires, max_hold_ms, floor, block, since, info'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { getEventListeners, setMaxListeners } from 'node:events'
 import { deferred } from '../../base/deferred.js'
 import { CountingEnv, eventually, hasCode, inTime, pass, rejectsWith, settled } from './checks.js'
+import { MUTEX_ALONE } from './guises.js'
 import { IMPATIENT_MS, LONG_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -12,7 +13,7 @@ export const abortCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       const signal = AbortSignal.abort('changed my mind')
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       const attempts = [
         door.acquire({ signal }),
         door.tryAcquire({ signal }),
@@ -28,9 +29,9 @@ export const abortCases: readonly CaseSpec[] = [
     title: 'an abort while waiting rejects with the reason, and the place in line is given up',
     behaviours: [10],
     async run(scene) {
-      await scene.client().mutex('door').acquire()
+      await scene.lock('door').acquire()
       const giveUp = new AbortController()
-      const waiter = scene.client().mutex('door').acquire({ signal: giveUp.signal, lease: LONG_MS })
+      const waiter = scene.lock('door').acquire({ signal: giveUp.signal, lease: LONG_MS })
       await scene.waiting('door', 1)
       const reason = new Error('shutting down')
       giveUp.abort(reason)
@@ -42,11 +43,11 @@ export const abortCases: readonly CaseSpec[] = [
     title: 'an abort in the middle of a line lets those behind go on',
     behaviours: [10, 74],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire()
+      const holder = await scene.lock('door').acquire()
       const giveUp = new AbortController()
-      const first = settled(scene.client().mutex('door').acquire({ signal: giveUp.signal, lease: LONG_MS }))
+      const first = settled(scene.lock('door').acquire({ signal: giveUp.signal, lease: LONG_MS }))
       await scene.waiting('door', 1)
-      const second = scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const second = scene.lock('door').acquire({ lease: LONG_MS })
       await scene.waiting('door', 2)
       giveUp.abort()
       await holder.release()
@@ -59,11 +60,9 @@ export const abortCases: readonly CaseSpec[] = [
     behaviours: [11],
     async run(scene) {
       for (let round = 0; round < 25; round++) {
-        const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+        const holder = await scene.lock('door').acquire({ lease: LONG_MS })
         const giveUp = new AbortController()
-        const waiter = settled(
-          scene.client().mutex('door').acquire({ signal: giveUp.signal, lease: LONG_MS }),
-        )
+        const waiter = settled(scene.lock('door').acquire({ signal: giveUp.signal, lease: LONG_MS }))
         await scene.waiting('door', 1)
         const release = holder.release()
         for (let turn = 0; turn < round % 8; turn++) await null
@@ -90,7 +89,7 @@ export const abortCases: readonly CaseSpec[] = [
         if (call.method === 'claim') await replies.promise
         return reply
       }
-      await rejectsWith('ACQUIRE_TIMEOUT', locks.mutex('door').acquire({ wait: 60, lease: LONG_MS }))
+      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', locks).acquire({ wait: 60, lease: LONG_MS }))
       replies.resolve()
       await scene.empty('door')
     },
@@ -106,7 +105,7 @@ export const abortCases: readonly CaseSpec[] = [
         if (call.method === 'claim') await onTheWay.promise
         return go()
       }
-      const attempt = locks.mutex('door').acquire({ signal: giveUp.signal, lease: LONG_MS })
+      const attempt = scene.lock('door', locks).acquire({ signal: giveUp.signal, lease: LONG_MS })
       await eventually('the claim is on its way', () => store.count('claim') === 1)
       giveUp.abort()
       await rejectsWith('ABORTED', attempt)
@@ -120,10 +119,10 @@ export const abortCases: readonly CaseSpec[] = [
     title: 'the push of a grant to a caller who has given up gives the lock back',
     behaviours: [8, 11],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
       const giveUp = new AbortController()
-      const attempt = locks.mutex('door').acquire({ signal: giveUp.signal, lease: LONG_MS })
+      const attempt = scene.lock('door', locks).acquire({ signal: giveUp.signal, lease: LONG_MS })
       await scene.waiting('door', 1)
       // The withdrawal is lost, and so is every repetition of it: the store hands the lock to a claim that nobody waits for.
       store.hang('release')
@@ -141,13 +140,13 @@ export const abortCases: readonly CaseSpec[] = [
     behaviours: [12],
     async run(scene) {
       const giveUp = new AbortController()
-      const hold = await scene.client().mutex('door').acquire({ signal: giveUp.signal })
+      const hold = await scene.lock('door').acquire({ signal: giveUp.signal })
       assert.equal(getEventListeners(giveUp.signal, 'abort').length, 0)
       giveUp.abort()
       await pass(20)
       assert.equal(hold.isValid, true)
       assert.equal(hold.signal.aborted, false)
-      assert.equal(await scene.client().mutex('door').isLocked(), true)
+      assert.equal(await scene.lock('door').tryAcquire(), null)
     },
   },
   {
@@ -156,16 +155,16 @@ export const abortCases: readonly CaseSpec[] = [
     async run(scene) {
       const { signal } = new AbortController()
       const locks = scene.client()
-      const holder = await locks.mutex('door').acquire({ owner: 'alice' })
+      const holder = await scene.lock('door', locks).acquire({ owner: 'alice' })
       const options = { signal, wait: 30, lease: LONG_MS }
-      await rejectsWith('ACQUIRE_TIMEOUT', scene.client().mutex('door').acquire(options))
+      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door').acquire(options))
       await rejectsWith(
         'ACQUIRE_TIMEOUT',
-        locks.mutex('door').run(() => {}, options),
+        scene.lock('door', locks).run(() => {}, options),
       )
-      const granted = scene.client().mutex('door').acquire({ signal, lease: LONG_MS })
+      const granted = scene.lock('door').acquire({ signal, lease: LONG_MS })
       const closing = scene.client()
-      const turnedAway = settled(closing.mutex('door').acquire({ signal }))
+      const turnedAway = settled(scene.lock('door', closing).acquire({ signal }))
       await scene.waiting('door', 2)
       await closing.close()
       await turnedAway
@@ -178,8 +177,9 @@ export const abortCases: readonly CaseSpec[] = [
     title: '200 aborted waiters leave no entries, no listeners and no timers',
     behaviours: [13, 37],
     alone: true,
+    notAs: MUTEX_ALONE.load,
     async run(scene) {
-      await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      await scene.lock('door').acquire({ lease: LONG_MS })
       const env = new CountingEnv()
       const { locks, store } = scene.intercepted({ env })
       const before = env.activeTimers
@@ -187,7 +187,7 @@ export const abortCases: readonly CaseSpec[] = [
       setMaxListeners(0, giveUp.signal)
       const options = { signal: giveUp.signal, lease: LONG_MS }
       const waiters = Array.from({ length: 200 }, (_, index) =>
-        settled(locks.mutex('door').acquire(index % 2 === 0 ? options : { ...options, wait: '1h' })),
+        settled(scene.lock('door', locks).acquire(index % 2 === 0 ? options : { ...options, wait: '1h' })),
       )
       await scene.waiting('door', 200)
       giveUp.abort()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { MAX_NAME_BYTES } from '../../base/names.js'
 import { assertIncreasing, inTime, now, rejectsWith, throwsWith, Watched } from './checks.js'
+import { MINDS_OTHERS, MUTEX_ALONE } from './guises.js'
 import { LONG_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -36,8 +37,9 @@ export const acquireCases: readonly CaseSpec[] = [
   {
     title: 'a free lock is granted, and everybody sees that it is locked',
     behaviours: [1],
+    notAs: MINDS_OTHERS,
     async run(scene) {
-      const [mine, others] = [scene.client().mutex('door'), scene.client().mutex('door')]
+      const [mine, others] = [scene.lock('door'), scene.lock('door')]
       assert.equal(await mine.isLocked(), false)
       const hold = await mine.acquire({ wait: 0 })
       assert.equal(hold.isValid, true)
@@ -52,8 +54,8 @@ export const acquireCases: readonly CaseSpec[] = [
     title: 'a second contender waits until the first one releases',
     behaviours: [2, 21],
     async run(scene) {
-      const first = await scene.client().mutex('door').acquire()
-      const second = new Watched(scene.client().mutex('door').acquire())
+      const first = await scene.lock('door').acquire()
+      const second = new Watched(scene.lock('door').acquire())
       await scene.waiting('door', 1)
       assert.equal(second.isSettled, false)
       assert.equal(await first.release(), true)
@@ -65,13 +67,14 @@ export const acquireCases: readonly CaseSpec[] = [
   {
     title: 'different names, and different spaces, do not block each other',
     behaviours: [3],
+    notAs: MUTEX_ALONE.names,
     async run(scene) {
       const locks = scene.client()
       const names = ['a', 'b', 'ab', 'a:b']
-      const holds = await Promise.all(names.map((name) => locks.mutex(name).tryAcquire()))
+      const holds = await Promise.all(names.map((name) => scene.lock(name, locks).tryAcquire()))
       assert.ok(holds.every((hold) => hold?.isValid))
       const elsewhere = scene.client({ space: 'another' })
-      assert.ok(await elsewhere.mutex('a').tryAcquire())
+      assert.ok(await scene.lock('a', elsewhere).tryAcquire())
       const seen: string[] = []
       for await (const resource of elsewhere.inspect()) seen.push(resource.name)
       assert.deepEqual(seen, ['a'])
@@ -80,13 +83,14 @@ export const acquireCases: readonly CaseSpec[] = [
   {
     title: 'names are opaque: none collides with another, none is changed',
     behaviours: [4],
+    notAs: MUTEX_ALONE.names,
     async run(scene) {
       const locks = scene.client()
       for (const name of WEIRD_NAMES) {
-        const hold = await locks.mutex(name).tryAcquire()
+        const hold = await scene.lock(name, locks).tryAcquire()
         assert.ok(hold, `${JSON.stringify(name.slice(0, 40))} is taken for another name`)
       }
-      for (const name of WEIRD_NAMES) assert.equal(await scene.client().mutex(name).tryAcquire(), null)
+      for (const name of WEIRD_NAMES) assert.equal(await scene.lock(name).tryAcquire(), null)
       const seen = new Set<string>()
       for await (const resource of scene.client().inspect()) seen.add(resource.name)
       assert.deepEqual(seen, new Set(WEIRD_NAMES))
@@ -95,9 +99,10 @@ export const acquireCases: readonly CaseSpec[] = [
   {
     title: 'the names that inspect finds by a prefix begin with exactly that',
     behaviours: [4, 119],
+    notAs: MUTEX_ALONE.names,
     async run(scene) {
       const locks = scene.client()
-      for (const name of WEIRD_NAMES) await locks.mutex(name).acquire()
+      for (const name of WEIRD_NAMES) await scene.lock(name, locks).acquire()
       for (const prefix of [
         'job',
         'JOB',
@@ -120,11 +125,12 @@ export const acquireCases: readonly CaseSpec[] = [
   {
     title: 'a name that is too long or not well-formed is refused, never cut',
     behaviours: [4, 14],
+    notAs: MUTEX_ALONE.names,
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      throwsWith('INVALID_ARGUMENT', () => locks.mutex('n'.repeat(MAX_NAME_BYTES + 1)))
-      throwsWith('INVALID_ARGUMENT', () => locks.mutex(`${'é'.repeat(MAX_NAME_BYTES / 2)}x`))
-      throwsWith('INVALID_ARGUMENT', () => locks.mutex('half \ud83d'))
+      throwsWith('INVALID_ARGUMENT', () => scene.lock('n'.repeat(MAX_NAME_BYTES + 1), locks))
+      throwsWith('INVALID_ARGUMENT', () => scene.lock(`${'é'.repeat(MAX_NAME_BYTES / 2)}x`, locks))
+      throwsWith('INVALID_ARGUMENT', () => scene.lock('half \ud83d', locks))
       assert.equal(store.calls.length, 0)
     },
   },
@@ -133,18 +139,18 @@ export const acquireCases: readonly CaseSpec[] = [
     behaviours: [5],
     async run(scene) {
       const holder = scene.client()
-      await holder.mutex('door').acquire({ lease: LONG_MS })
+      await scene.lock('door', holder).acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
-      assert.equal(await locks.mutex('door').tryAcquire(), null)
+      assert.equal(await scene.lock('door', locks).tryAcquire(), null)
       assert.deepEqual(
         store.calls.map((call) => call.method),
         ['claim'],
       )
       assert.equal((await scene.line('door'))?.waiters.length, 0)
-      await rejectsWith('ACQUIRE_TIMEOUT', locks.mutex('door').acquire({ wait: 0 }))
+      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', locks).acquire({ wait: 0 }))
       await rejectsWith(
         'ACQUIRE_TIMEOUT',
-        locks.mutex('door').run(async () => {}, { wait: 0 }),
+        scene.lock('door', locks).run(async () => {}, { wait: 0 }),
       )
     },
   },
@@ -152,9 +158,9 @@ export const acquireCases: readonly CaseSpec[] = [
     title: 'the wait ends with ACQUIRE_TIMEOUT, not before its time',
     behaviours: [6],
     async run(scene) {
-      await scene.client().mutex('door').acquire()
+      await scene.lock('door').acquire()
       const startedAt = now()
-      const error = await rejectsWith('ACQUIRE_TIMEOUT', scene.client().mutex('door').acquire({ wait: 150 }))
+      const error = await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door').acquire({ wait: 150 }))
       assert.ok(now() - startedAt >= 150)
       assert.equal(error.resource, 'door')
       assert.match(error.message, /door/)
@@ -164,12 +170,12 @@ export const acquireCases: readonly CaseSpec[] = [
     title: 'a timed-out waiter leaves nothing behind and is not granted later',
     behaviours: [8, 76],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire()
+      const holder = await scene.lock('door').acquire()
       const waiter = scene.client()
       // Again and again: neither entries nor waiting times may pile up.
       for (let time = 0; time < 10; time++)
-        await rejectsWith('ACQUIRE_TIMEOUT', waiter.mutex('door').acquire({ wait: 15 }))
-      const next = waiter.mutex('door').acquire({ lease: LONG_MS })
+        await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', waiter).acquire({ wait: 15 }))
+      const next = scene.lock('door', waiter).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       await holder.release()
       const hold = await inTime('the one who still waits', next)
@@ -188,7 +194,7 @@ export const acquireCases: readonly CaseSpec[] = [
       let count = 0
       const contend = async (index: number): Promise<void> => {
         for (let time = 0; time < 15; time++) {
-          await clients[index % 3]?.mutex('counter').run(async (hold) => {
+          await scene.lock('door', clients[index % 3]).run(async (hold) => {
             assert.equal(++inside, 1)
             const before = count
             await null
@@ -208,23 +214,23 @@ export const acquireCases: readonly CaseSpec[] = [
     behaviours: [16],
     async run(scene) {
       const [one, two] = [scene.client(), scene.client()]
-      await one.mutex('door').run(async () => {
+      await scene.lock('door', one).run(async () => {
         // The flow re-enters for its own client only.
-        assert.equal(await two.mutex('door').tryAcquire(), null)
+        assert.equal(await scene.lock('door', two).tryAcquire(), null)
         await rejectsWith(
           'ACQUIRE_TIMEOUT',
-          two.mutex('door').run(async () => {}, { wait: 30 }),
+          scene.lock('door', two).run(async () => {}, { wait: 30 }),
         )
-        assert.equal(await two.mutex('door').tryAcquire({ owner: 'me' }), null)
+        assert.equal(await scene.lock('door', two).tryAcquire({ owner: 'me' }), null)
       })
-      assert.ok(await two.mutex('door').tryAcquire())
+      assert.ok(await scene.lock('door', two).tryAcquire())
     },
   },
   {
     title: 'the same client acquiring twice does not grant to itself',
     behaviours: [17],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const hold = await door.acquire()
       assert.equal(await door.tryAcquire(), null)
       await rejectsWith('ACQUIRE_TIMEOUT', door.acquire({ wait: 40 }))

@@ -6,10 +6,10 @@ export interface Behaviour {
   notHere?: string
 }
 
-const LATER_PRIMITIVES = 'needs primitives that do not exist yet'
+const QUORUM = 'needs a quorum of stores; comes with that store'
 const NETWORKED = 'needs a store with a server, whose own suite shows it'
 
-/** The lines that concern acquiring, releasing, leases, fences, re-entry and fairness, and the operation of embedded stores. */
+/** What every store is judged by, line by line. */
 export const BEHAVIOURS: readonly Behaviour[] = [
   { number: 1, text: 'A free lock is granted; whether it is locked can be seen from every client.' },
   { number: 2, text: 'A second contender waits for the release of the first, and then has the lock.' },
@@ -105,12 +105,12 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   {
     number: 63,
     text: 'A guard accepts the last fence or a greater one, and refuses a smaller one.',
-    notHere: LATER_PRIMITIVES,
+    notHere: 'a guard stands at the resource and knows no store: test/fence shows it',
   },
   {
     number: 64,
     text: 'Fences of a quorum of stores are unique and in order.',
-    notHere: 'needs a quorum of stores',
+    notHere: QUORUM,
   },
   { number: 65, text: 'A store that lost its counter does not fall behind what its clients have seen.' },
   {
@@ -131,6 +131,64 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   { number: 77, text: 'A try never overtakes those who wait.' },
   { number: 78, text: 'A lost notification strands nobody.' },
   { number: 79, text: 'A repeated or stray notification grants nothing twice.' },
+  { number: 80, text: 'Many readers are inside together, a writer is alone.' },
+  { number: 81, text: 'A waiting writer stops later readers.' },
+  { number: 82, text: 'A writer may read inside, and become a reader; no other writer comes between.' },
+  { number: 83, text: 'A reader that asks for writing is refused at once.' },
+  { number: 84, text: 'Each reader has its own lease: one that dies frees its own share only.' },
+  { number: 85, text: 'When a writer leaves, all readers next to each other enter together.' },
+  { number: 86, text: "A reader's renewal does not prolong the share of another." },
+  { number: 87, text: 'Breaking holds and counting them is right for readers and writers.' },
+  { number: 88, text: 'At most so many permits are out at once, over all processes.' },
+  { number: 89, text: 'The permits of a dead holder come back after its lease only.' },
+  {
+    number: 90,
+    text: 'A weighted claim gets all or nothing; permits are given back in chunks; too many are refused.',
+  },
+  { number: 91, text: 'Two capacities for one name are refused.' },
+  { number: 92, text: 'The release of a lapsed hold never makes more permits than there are.' },
+  { number: 93, text: 'A capacity can be changed while the semaphore is in use, up and down.' },
+  { number: 94, text: 'How many permits are free, and who holds the others, can be seen.' },
+  { number: 95, text: 'The clocks of clients may differ.' },
+  { number: 96, text: 'A semaphore of one is like a mutex; weighted and single claims share one line.' },
+  { number: 97, text: 'A latch opens at zero, also for those who come later; below zero nothing happens.' },
+  { number: 98, text: 'All parties of a barrier pass together; one too many waits; a dead one is replaced.' },
+  { number: 99, text: 'One leads; when it is lost the next one does; observers see every change.' },
+  { number: 100, text: 'Of several names all are held or none.' },
+  { number: 101, text: 'Overlapping sets of names never deadlock, whatever the order.' },
+  { number: 102, text: 'One of several releases that fails keeps none of the others, and is told.' },
+  {
+    number: 103,
+    text: 'With a minority of the stores of a quorum out of reach everything works.',
+    notHere: QUORUM,
+  },
+  {
+    number: 104,
+    text: 'With a majority out of reach nothing is acquired and nothing stays behind.',
+    notHere: QUORUM,
+  },
+  { number: 105, text: 'Exactly half of the stores is no majority.', notHere: QUORUM },
+  { number: 106, text: 'An acquisition that took longer than its lease has failed.', notHere: QUORUM },
+  { number: 107, text: 'A store of a quorum that forgets does not make a second holder.', notHere: QUORUM },
+  { number: 108, text: 'The majority is right for every number of stores.', notHere: QUORUM },
+  { number: 109, text: 'Redis: lost scripts, clusters and replicas.', notHere: NETWORKED },
+  {
+    number: 110,
+    text: 'SQL: missing tables, serialisation failures, foreign transactions.',
+    notHere: NETWORKED,
+  },
+  {
+    number: 111,
+    text: 'SQL: pooled and proxied connections neither leak nor lose a lock.',
+    notHere: NETWORKED,
+  },
+  {
+    number: 112,
+    text: 'ZooKeeper: an ambiguous creation makes one node, and leaves no orphan.',
+    notHere: NETWORKED,
+  },
+  { number: 113, text: 'etcd: leases of a session, prefixes that do not collide.', notHere: NETWORKED },
+  { number: 114, text: 'Consul: its lock delay is kept to.', notHere: NETWORKED },
   {
     number: 115,
     text: 'A store out of reach gives an error in time, not a hang, and is used again when it is back.',
@@ -139,4 +197,9 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   { number: 117, text: 'No unhandled rejection, no open handle, nothing that piles up.' },
   { number: 118, text: 'What a client remembers of names is bounded, and never a held lock.' },
   { number: 119, text: 'inspect tells the truth about holders and waiters of every process.' },
+  {
+    number: 120,
+    text: 'Events are told once for each start, grant, miss and end.',
+    notHere: 'there are no events yet; they come with metrics',
+  },
 ]

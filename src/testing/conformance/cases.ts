@@ -1,35 +1,45 @@
 import { abortCases } from './abort.js'
 import { acquireCases } from './acquire.js'
 import { argumentCases } from './arguments.js'
+import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
 import { inTime } from './checks.js'
 import { contractCases } from './contract.js'
 import { deathCases } from './deaths.js'
+import { electionCases } from './election.js'
 import { endingCases } from './endings.js'
 import { fairnessCases } from './fairness.js'
 import { fenceCases } from './fence.js'
+import { GUISES, type Guise, type GuiseName } from './guises.js'
 import { housekeepingCases } from './housekeeping.js'
 import { idleCases } from './idle.js'
+import { latchCases } from './latch.js'
 import { leaseCases } from './lease.js'
 import { lossCases } from './loss.js'
+import { multiLockCases } from './multi-lock.js'
+import { onceCases } from './once.js'
 import { outageCases } from './outage.js'
 import { ownerCases } from './owners.js'
 import { pauseCases } from './pauses.js'
 import { processCases } from './processes.js'
+import { readWriteCases } from './read-write.js'
 import { reentryCases } from './reentry.js'
 import { releaseCases } from './release.js'
+import { resizeCases } from './resize.js'
 import { runCases } from './run.js'
 import { Scene } from './scene.js'
+import { semaphoreCases } from './semaphore.js'
 import type { CaseSpec, ConformanceCase, ConformanceSubject } from './suite.js'
 import { takeoverCases } from './takeover.js'
+import { upgradeCases } from './upgrades.js'
 
 /** More than any case takes; a case that hangs shall say so whatever the test runner does. */
 const CASE_LIMIT_MS = 60_000
 
-const SPECS: readonly CaseSpec[] = [
+/** What is true of every lock that excludes: run once with each. */
+const OF_EVERY_LOCK: readonly CaseSpec[] = [
   acquireCases,
   abortCases,
-  argumentCases,
   releaseCases,
   runCases,
   leaseCases,
@@ -37,17 +47,62 @@ const SPECS: readonly CaseSpec[] = [
   outageCases,
   takeoverCases,
   fenceCases,
-  reentryCases,
-  ownerCases,
   fairnessCases,
+].flat()
+
+/** What is true of every lock that can be entered again: a semaphore cannot. */
+const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases].flat()
+
+/** Of the cases across processes a few are run with every lock; a process costs too much to start for what shows nothing new. */
+const ACROSS_PROCESSES: readonly CaseSpec[] = [processCases, deathCases, pauseCases, endingCases].flat()
+
+const OF_THEIR_OWN: readonly CaseSpec[] = [
+  argumentCases,
   idleCases,
   housekeepingCases,
   contractCases,
-  processCases,
-  deathCases,
-  pauseCases,
-  endingCases,
+  readWriteCases,
+  upgradeCases,
+  semaphoreCases,
+  resizeCases,
+  latchCases,
+  barrierCases,
+  multiLockCases,
+  electionCases,
+  onceCases,
 ].flat()
+
+/** A case, and what it is run with. */
+interface Staged {
+  readonly spec: CaseSpec
+  readonly guise: Guise
+  readonly title: string
+}
+
+const STAGED: readonly Staged[] = [
+  ...staged(OF_EVERY_LOCK, ['mutex', 'writer', 'only permit', 'last permit']),
+  ...staged(OF_REENTRANT_LOCKS, ['mutex', 'writer']),
+  ...staged(ACROSS_PROCESSES, ['mutex']),
+  ...staged(
+    ACROSS_PROCESSES.filter((spec) => spec.everyLock),
+    ['writer', 'only permit', 'last permit'],
+  ),
+  ...staged(OF_THEIR_OWN, ['mutex']),
+]
+
+function staged(specs: readonly CaseSpec[], names: readonly GuiseName[]): Staged[] {
+  const guises = GUISES.filter(({ name }) => names.includes(name))
+  return guises.flatMap((guise) =>
+    specs
+      .filter((spec) => spec.notAs?.[guise.name] === undefined)
+      .map((spec) => ({ spec, guise, title: titleOf(spec, guise) })),
+  )
+}
+
+/** The cases of a mutex have the plain titles. */
+function titleOf(spec: CaseSpec, guise: Guise): string {
+  return guise.name === 'mutex' ? spec.title : `${spec.title} (${guise.name})`
+}
 
 /**
  * The cases that every store must pass, for any test runner.
@@ -70,12 +125,12 @@ const SPECS: readonly CaseSpec[] = [
  * ```
  */
 export function conformanceCases(subject: ConformanceSubject): ConformanceCase[] {
-  return SPECS.map((spec) => ({
-    title: spec.title,
+  return STAGED.map(({ spec, guise, title }) => ({
+    title,
     behaviours: spec.behaviours,
     alone: spec.alone ?? false,
     ...(spec.processes && subject.oneProcess !== undefined ? { skip: subject.oneProcess } : {}),
-    run: () => runCase(spec, subject),
+    run: () => runCase(spec, guise, subject),
   }))
 }
 
@@ -94,14 +149,15 @@ export function conformanceBehaviours(): BehaviourReport[] {
   return BEHAVIOURS.map(({ number, text, notHere }) => ({
     number,
     text,
-    cases: SPECS.filter((spec) => spec.behaviours.includes(number)).map((spec) => spec.title),
+    cases: STAGED.filter(({ spec }) => spec.behaviours.includes(number)).map(({ title }) => title),
     ...(notHere === undefined ? {} : { reason: notHere }),
   }))
 }
 
-async function runCase(spec: CaseSpec, subject: ConformanceSubject): Promise<void> {
-  const scene = new Scene(subject, await subject.open())
+async function runCase(spec: CaseSpec, guise: Guise, subject: ConformanceSubject): Promise<void> {
+  const scene = new Scene(subject, await subject.open(), guise)
   try {
+    await scene.prepare()
     await inTime(`the case "${spec.title}"`, spec.run(scene), CASE_LIMIT_MS)
   } catch (error) {
     // The case's own failure is the news; what its remains do at the clean-up is not.

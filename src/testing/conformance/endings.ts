@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { inTime, pass } from './checks.js'
+import { eventually, inTime, pass, rejectsWith } from './checks.js'
 import { LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -60,6 +60,45 @@ export const endingCases: readonly CaseSpec[] = [
     processes: true,
     async run(scene) {
       const worker = await scene.worker()
+      await worker.letGo()
+      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+    },
+  },
+  {
+    title: 'a process that waits for a latch stays alive until it opens, then ends by itself',
+    behaviours: [97, 116],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      worker.call('waitForLatch', 'ready', 1).catch(() => {})
+      await pass(100)
+      await worker.letGo()
+      await pass(400)
+      assert.equal(worker.isRunning, true)
+      await scene.client().latch('ready', 1).countDown()
+      assert.deepEqual(await inTime('its end', worker.exited, 15_000), { code: 0, signal: null })
+    },
+  },
+  {
+    title: 'after close a process ends by itself, also with parties, candidates and observers waiting in it',
+    behaviours: [97, 98, 99, 116, 117],
+    processes: true,
+    async run(scene) {
+      const worker = await scene.worker()
+      const waits = [
+        worker.call('waitForLatch', 'ready', 1),
+        worker.call('meet', 'phase', 2, 1, {}),
+        worker.call('acquireAll', ['a', 'b'], {}).then(() => worker.call('acquireAll', ['b', 'c'], {})),
+        worker.call('campaign', 'boss', {}).then(() => worker.call('campaign', 'boss', {})),
+      ].map((wait) => rejectsWith('CLOSED', wait))
+      await worker.call('observe', 'boss')
+      await scene.waiting('election:boss', 1)
+      await scene.waiting('b', 1)
+      await eventually('the party', async () => (await scene.line('barrier:phase'))?.holders.length === 1)
+      await worker.call('close')
+      await Promise.all(waits)
+      for (const name of ['a', 'b', 'c', 'barrier:phase', 'election:boss'])
+        assert.equal(await scene.line(name), undefined)
       await worker.letGo()
       assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
     },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Push } from '../../contract/store.js'
 import type { Hold } from '../../engine/hold.js'
 import { assertIncreasing, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
+import { MUTEX_ALONE } from './guises.js'
 import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -11,7 +12,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [72],
     async run(scene) {
       const clients = [scene.client(), scene.client(), scene.client()]
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const served: number[] = []
       const fences: number[] = []
       const all: Promise<unknown>[] = []
@@ -20,7 +21,7 @@ export const fairnessCases: readonly CaseSpec[] = [
           served.push(number)
           fences.push(hold.fence)
         }
-        const run = clients[(number * 2) % 3]?.mutex('door').run(work, { lease: LONG_MS })
+        const run = scene.lock('door', clients[(number * 2) % 3]).run(work, { lease: LONG_MS })
         all.push(run ?? assert.fail())
         await scene.waiting('door', number + 1)
       }
@@ -34,7 +35,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'a release tells the next one, and only the next one, without being asked',
     behaviours: [20, 73],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const news: Push[] = []
       const { locks, store } = scene.intercepted()
       store.onPush = (push, deliver) => {
@@ -42,7 +43,7 @@ export const fairnessCases: readonly CaseSpec[] = [
         deliver()
       }
       const waiters = Array.from({ length: 30 }, () =>
-        locks.mutex('door').acquire({ lease: LONG_MS, wait: '1h' }),
+        scene.lock('door', locks).acquire({ lease: LONG_MS, wait: '1h' }),
       )
       for (const waiter of waiters) waiter.catch(() => {})
       await scene.waiting('door', 30)
@@ -62,11 +63,11 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'a waiter that fell silent holds nobody up for longer than its presence',
     behaviours: [19, 74],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const silent = scene.raw()
       for (let number = 1; number <= 20; number++)
-        await silent.claim(claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
-      const next = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS, label: 'next' }))
+        await silent.claim(scene.claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
+      const next = new Watched(scene.lock('door').acquire({ lease: RENEWED_MS, label: 'next' }))
       await scene.inLine('door', 'next')
       const releasedAt = now()
       await holder.release()
@@ -79,15 +80,10 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [18, 19, 74],
     async run(scene) {
       const silent = scene.raw()
-      await silent.claim(claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
+      await silent.claim(scene.claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
       for (let number = 1; number <= 50; number++)
-        await silent.claim(claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
-      const rest = [0, 1, 2].map(() =>
-        scene
-          .client()
-          .mutex('door')
-          .run(() => {}, { lease: RENEWED_MS }),
-      )
+        await silent.claim(scene.claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
+      const rest = [0, 1, 2].map(() => scene.lock('door').run(() => {}, { lease: RENEWED_MS }))
       await inTime('those behind', Promise.all(rest))
     },
   },
@@ -95,12 +91,13 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: '500 waiters all get the lock, in order, and the line is empty afterwards',
     behaviours: [75, 72],
     alone: true,
+    notAs: MUTEX_ALONE.load,
     async run(scene) {
       const locks = scene.client()
-      const holder = await locks.mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       const served: number[] = []
       const all = Array.from({ length: 500 }, (_, number) =>
-        locks.mutex('door').run(() => void served.push(number), { lease: '1m' }),
+        scene.lock('door', locks).run(() => void served.push(number), { lease: '1m' }),
       )
       await scene.waiting('door', 500)
       await holder.release()
@@ -116,11 +113,11 @@ export const fairnessCases: readonly CaseSpec[] = [
     async run(scene) {
       const locks = scene.client()
       for (let round = 0; round < 10; round++) {
-        const holder = await locks.mutex('door').acquire({ lease: LONG_MS })
-        const waiter = scene.client().mutex('door').acquire({ lease: LONG_MS })
+        const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
+        const waiter = scene.lock('door').acquire({ lease: LONG_MS })
         await scene.waiting('door', 1)
         const released = holder.release()
-        const barging = await Promise.all([1, 2, 3].map(() => scene.client().mutex('door').tryAcquire()))
+        const barging = await Promise.all([1, 2, 3].map(() => scene.lock('door').tryAcquire()))
         assert.deepEqual(barging, [null, null, null])
         await released
         await (await inTime('the waiter', waiter)).release()
@@ -130,6 +127,7 @@ export const fairnessCases: readonly CaseSpec[] = [
   {
     title: 'tryAcquire does not take what is free while a larger claim waits for more',
     behaviours: [77],
+    notAs: MUTEX_ALONE.load,
     async run(scene) {
       const raw = scene.raw()
       const claim = (id: string, permits: number, queue: boolean) =>
@@ -149,10 +147,10 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'a lost push strands nobody: the pulse finds the grant',
     behaviours: [78],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
       store.onPush = () => {}
-      const waiter = locks.mutex('door').acquire({ lease: RENEWED_MS })
+      const waiter = scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       await scene.waiting('door', 1)
       await holder.release()
       const hold = await inTime('the grant', waiter, 10_000)
@@ -164,10 +162,10 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'after a gap in the pushes everything is asked for at once',
     behaviours: [78, 79],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
       store.onPush = () => {}
-      const waiter = locks.mutex('door').acquire({ lease: LONG_MS })
+      const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       store.tell({ type: 'gap' })
       await pass(20)
@@ -183,7 +181,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'a push that overtakes the reply to its claim is taken',
     behaviours: [78, 79],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
       let reply = (): void => {}
       store.around = async (call, go) => {
@@ -191,7 +189,7 @@ export const fairnessCases: readonly CaseSpec[] = [
         if (call.method === 'claim') await new Promise<void>((resolve) => (reply = resolve))
         return answer
       }
-      const waiter = locks.mutex('door').acquire({ lease: LONG_MS })
+      const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       await holder.release()
       const hold = await inTime('the hold, without the reply', waiter, 10_000)
@@ -206,13 +204,13 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'short waits that time out do not delay those who stay',
     behaviours: [76],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
-      const stays = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
+      const stays = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       await scene.waiting('door', 1)
       const impatient = scene.client()
       const startedAt = now()
       for (let time = 0; time < 20; time++)
-        await rejectsWith('ACQUIRE_TIMEOUT', impatient.mutex('door').acquire({ wait: 10 }))
+        await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', impatient).acquire({ wait: 10 }))
       assert.ok(now() - startedAt < 10_000)
       await scene.waiting('door', 1)
       await holder.release()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith } from './checks.js'
-import { claimOf, LONG_MS, RENEWED_MS } from './scene.js'
+import { NEEDS_REENTRY } from './guises.js'
+import { LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const fenceCases: readonly CaseSpec[] = [
@@ -10,22 +11,23 @@ export const fenceCases: readonly CaseSpec[] = [
     async run(scene) {
       const fences: number[] = []
       const take = async (): Promise<void> => {
-        const hold = await inTime('a hold', scene.client().mutex('door').acquire({ lease: LONG_MS }))
+        const hold = await inTime('a hold', scene.lock('door').acquire({ lease: LONG_MS }))
         fences.push(hold.fence)
         await hold.release()
       }
       await take()
       await take()
-      const tried = await scene.client().mutex('door').tryAcquire()
+      const tried = await scene.lock('door').tryAcquire()
       fences.push(tried?.fence ?? Number.NaN)
       await tried?.release()
-      const lapsed = await scene.raw().claim(claimOf('door', 'silent:1', { leaseMs: 100 }))
+      const lapsed = await scene.raw().claim(scene.claimOf('door', 'silent:1', { leaseMs: 100 }))
       fences.push(lapsed.status === 'granted' ? lapsed.fence : Number.NaN)
       await take()
-      fences.push((await scene.client().mutex('door').acquire()).fence)
-      await scene.client().breakHold('door')
+      const broken = await scene.lock('door').acquire()
+      fences.push(broken.fence)
+      await scene.client().breakHold('door', { fence: broken.fence })
       await take()
-      const passed = await scene.client().mutex('door').acquire()
+      const passed = await scene.lock('door').acquire()
       const adopted = await scene.client().adopt(await passed.export())
       fences.push(passed.fence, adopted.fence)
       await adopted.release()
@@ -37,10 +39,10 @@ export const fenceCases: readonly CaseSpec[] = [
     title: 'the fence grows also when the hold before was handed off and lapsed unread',
     behaviours: [56],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const raw = scene.raw()
-      await raw.claim(claimOf('door', 'silent:1', { presenceMs: 2000 }))
-      const last = scene.client().mutex('door').acquire({ lease: RENEWED_MS, label: 'last' })
+      await raw.claim(scene.claimOf('door', 'silent:1', { presenceMs: 2000 }))
+      const last = scene.lock('door').acquire({ lease: RENEWED_MS, label: 'last' })
       await scene.inLine('door', 'last')
       await holder.release()
       const [promoted] = (await scene.line('door'))?.holders ?? []
@@ -55,7 +57,7 @@ export const fenceCases: readonly CaseSpec[] = [
       const fences: number[] = []
       for (let time = 0; time < 3; time++) {
         const locks = scene.client()
-        const hold = await locks.mutex('door').acquire()
+        const hold = await scene.lock('door', locks).acquire()
         fences.push(hold.fence)
         await hold.release()
         await locks.close()
@@ -67,8 +69,9 @@ export const fenceCases: readonly CaseSpec[] = [
   {
     title: 're-entry and renewal keep the fence',
     behaviours: [58],
+    notAs: NEEDS_REENTRY,
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       await door.run(
         async (hold) => {
           const { fence } = hold
@@ -85,13 +88,13 @@ export const fenceCases: readonly CaseSpec[] = [
     title: 'acquisitions that fail never lower the fence',
     behaviours: [59],
     async run(scene) {
-      const first = await scene.client().mutex('door').acquire()
+      const first = await scene.lock('door').acquire()
       for (let time = 0; time < 5; time++) {
-        assert.equal(await scene.client().mutex('door').tryAcquire(), null)
-        await rejectsWith('ACQUIRE_TIMEOUT', scene.client().mutex('door').acquire({ wait: 5 }))
+        assert.equal(await scene.lock('door').tryAcquire(), null)
+        await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door').acquire({ wait: 5 }))
       }
       await first.release()
-      const second = await scene.client().mutex('door').acquire()
+      const second = await scene.lock('door').acquire()
       assertIncreasing([first.fence, second.fence])
     },
   },
@@ -99,15 +102,12 @@ export const fenceCases: readonly CaseSpec[] = [
     title: 'the fence is a safe integer, there before the work, and what the store recorded',
     behaviours: [60, 61],
     async run(scene) {
-      await scene
-        .client()
-        .mutex('door')
-        .run(async (hold) => {
-          assert.ok(Number.isSafeInteger(hold.fence) && hold.fence > 0)
-          assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
-        })
-      const holder = await scene.client().mutex('door').acquire()
-      const waiter = scene.client().mutex('door').acquire({ lease: LONG_MS })
+      await scene.lock('door').run(async (hold) => {
+        assert.ok(Number.isSafeInteger(hold.fence) && hold.fence > 0)
+        assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
+      })
+      const holder = await scene.lock('door').acquire()
+      const waiter = scene.lock('door').acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       await holder.release()
       const { fence } = await waiter
@@ -120,16 +120,16 @@ export const fenceCases: readonly CaseSpec[] = [
     behaviours: [57, 65],
     async run(scene) {
       const raw = scene.raw()
-      const first = await raw.claim(claimOf('door', 'raw:1'))
+      const first = await raw.claim(scene.claimOf('door', 'raw:1'))
       assert.ok(first.status === 'granted')
       await raw.release('door', 'raw:1')
       // Ahead of the store by less than the permitted skew: believed.
       const floor = first.fence + 5_000_000
-      const second = await raw.claim(claimOf('door', 'raw:2', { floor }))
+      const second = await raw.claim(scene.claimOf('door', 'raw:2', { floor }))
       assert.ok(second.status === 'granted' && second.fence > floor)
       await raw.release('door', 'raw:2')
       // By far too much: a claimant cannot push the fences of everybody out of range.
-      const third = await raw.claim(claimOf('door', 'raw:3', { floor: Number.MAX_SAFE_INTEGER - 1 }))
+      const third = await raw.claim(scene.claimOf('door', 'raw:3', { floor: Number.MAX_SAFE_INTEGER - 1 }))
       assert.ok(third.status === 'granted' && third.fence > second.fence)
       assert.ok(third.fence < Number.MAX_SAFE_INTEGER / 2)
     },
@@ -139,14 +139,14 @@ export const fenceCases: readonly CaseSpec[] = [
     behaviours: [56],
     async run(scene) {
       const raw = scene.raw()
-      const first = await raw.claim(claimOf('door', 'raw:1', { block: 10 }))
+      const first = await raw.claim(scene.claimOf('door', 'raw:1', { block: 10 }))
       assert.ok(first.status === 'granted')
       const beat = { resource: 'door', id: 'raw:1', leaseMs: LONG_MS, presenceMs: LONG_MS, block: 5 }
       const [more] = await raw.pulse([beat])
       assert.ok(more?.status === 'held' && (more.block ?? 0) >= first.fence + 10)
       await raw.release('door', 'raw:1')
       assert.deepEqual(await raw.pulse([beat]), [{ status: 'gone' }])
-      const second = await raw.claim(claimOf('door', 'raw:2'))
+      const second = await raw.claim(scene.claimOf('door', 'raw:2'))
       assert.ok(second.status === 'granted' && second.fence >= (more.block ?? 0) + 5)
     },
   },
@@ -160,8 +160,8 @@ export const fenceCases: readonly CaseSpec[] = [
         late.push(deliver)
         deliver()
       }
-      const holder = await scene.client().mutex('door').acquire()
-      const waiter = locks.mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire()
+      const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       await holder.release()
       const hold = await waiter
@@ -171,7 +171,7 @@ export const fenceCases: readonly CaseSpec[] = [
       assert.equal(hold.fence, fence)
       assert.equal(hold.isValid, true)
       await hold.release()
-      const next = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const next = await scene.lock('door').acquire({ lease: LONG_MS })
       for (const deliver of late) deliver()
       await eventually('the stray grant is given back', () => store.count('release') >= 2)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { CountingEnv, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const leaseCases: readonly CaseSpec[] = [
@@ -10,9 +10,9 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const dead = scene.raw()
       const claimedAt = now()
-      const reply = await dead.claim(claimOf('door', 'dead:1', { leaseMs: SHORT_MS }))
+      const reply = await dead.claim(scene.claimOf('door', 'dead:1', { leaseMs: SHORT_MS }))
       assert.equal(reply.status, 'granted')
-      const next = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       await inTime('the lease of the silent holder', next.promise)
       assert.ok(next.settledAt - claimedAt >= SHORT_MS, 'granted while the silent holder still had its lease')
     },
@@ -22,12 +22,15 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [34],
     async run(scene) {
       const locks = scene.client()
-      for (const lease of [2000, 60_000]) {
+      for (const [name, lease] of [
+        ['door', 2000],
+        ['window', 60_000],
+      ] as const) {
         const sentAt = now()
-        const hold = await locks.mutex(`door ${lease}`).acquire({ lease })
+        const hold = await scene.lock(name, locks).acquire({ lease })
         assert.ok(hold.remainingMs <= lease)
         assert.ok(hold.remainingMs >= lease * 0.9 - (now() - sentAt))
-        const holder = (await scene.line(`door ${lease}`))?.holders[0]
+        const holder = (await scene.line(name))?.holders[0]
         assert.ok(holder)
         const leftMs = holder.expires.getTime() - holder.since.getTime()
         assert.ok(Math.abs(leftMs - lease) <= lease / 2, `the store keeps it for ${leftMs} ms`)
@@ -38,9 +41,9 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'a hold is renewed for as long as its holder lives',
     behaviours: [35],
     async run(scene) {
-      const hold = await scene.client().mutex('door').acquire({ lease: RENEWED_MS })
+      const hold = await scene.lock('door').acquire({ lease: RENEWED_MS })
       const { signal, fence } = hold
-      const rival = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const rival = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       const until = now() + 3 * RENEWED_MS
       await eventually('several leases', () => now() > until || !hold.isValid)
       assert.equal(signal.aborted, false)
@@ -57,7 +60,7 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const env = new CountingEnv()
       const { locks, store } = scene.intercepted({ env })
-      const hold = await locks.mutex('door').acquire({ lease: 150 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 150 })
       await eventually('a renewal', () => store.count('pulse') > 0)
       await hold.release()
       const calls = store.calls.length
@@ -71,10 +74,11 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [38],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await locks.mutex('door').acquire({ lease: RENEWED_MS })
+      const lease = 2000
+      const hold = await scene.lock('door', locks).acquire({ lease })
       // Longer than the client's patience with one pulse, so that it has to think of another.
       store.around = async (call, go) => {
-        if (call.method === 'pulse') await pass(RENEWED_MS / 6)
+        if (call.method === 'pulse') await pass(lease / 6)
         return go()
       }
       await eventually('several slow renewals', () => store.count('pulse') >= 4)
@@ -86,7 +90,7 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'extend gives at least that much from now, and never shortens',
     behaviours: [39],
     async run(scene) {
-      const hold = await scene.client().mutex('door').acquire({ lease: RENEWED_MS })
+      const hold = await scene.lock('door').acquire({ lease: RENEWED_MS })
       const calledAt = now()
       await hold.extend('20s')
       assert.ok(hold.remainingMs >= 20_000 - (now() - calledAt) - 1, `${hold.remainingMs} ms remain`)
@@ -104,7 +108,7 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [39],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const hold = await locks.mutex('door').acquire({ lease: 5000 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 5000 })
       const validUntil = now() + hold.remainingMs
       store.cut('pulse')
       await rejectsWith('STORE_UNAVAILABLE', hold.extend('1m'))
@@ -117,13 +121,13 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [40, 41],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const old = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const old = await scene.lock('door', locks).acquire({ lease: SHORT_MS })
       store.cut('pulse')
       await eventually('the loss', () => !old.isValid)
       store.heal()
       await rejectsWith('HOLD_LOST', old.extend('1m'))
       await scene.empty('door')
-      const next = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const next = await scene.lock('door').acquire({ lease: LONG_MS })
       await rejectsWith('HOLD_LOST', old.extend('1m'))
       await rejectsWith('HOLD_LOST', old.export())
       assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)
@@ -135,11 +139,11 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const raw = scene.raw()
       const beat = { resource: 'door', id: 'old:1', leaseMs: LONG_MS, presenceMs: LONG_MS }
-      await raw.claim(claimOf('door', 'old:1', { leaseMs: SHORT_MS }))
+      await raw.claim(scene.claimOf('door', 'old:1', { leaseMs: SHORT_MS }))
       await scene.empty('door')
       assert.deepEqual(await raw.pulse([beat]), [{ status: 'gone' }])
       assert.equal(await scene.line('door'), undefined)
-      const next = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const next = await scene.lock('door').acquire({ lease: LONG_MS })
       assert.deepEqual(await raw.pulse([beat]), [{ status: 'gone' }])
       assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)
     },
@@ -149,11 +153,11 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [34, 39, 42],
     async run(scene) {
       const grantedAfter = now()
-      const hold = await scene.client().mutex('door').acquire({ lease: RENEWED_MS, maxHold: 1500 })
+      const hold = await scene.lock('door').acquire({ lease: RENEWED_MS, maxHold: 1500 })
       const { signal } = hold
       await rejectsWith('INVALID_ARGUMENT', hold.extend('1m'))
       assert.ok(hold.remainingMs <= 1500)
-      const next = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       await eventually('the cap', () => signal.aborted)
       assert.equal(hold.isValid, false)
       assert.equal((signal.reason as { code?: string }).code, 'HOLD_LOST')
@@ -166,8 +170,8 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'maxHold counts from the grant, not from the waiting',
     behaviours: [34],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
-      const waiter = scene.client().mutex('door').acquire({ lease: 3000, maxHold: 1200 })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
+      const waiter = scene.lock('door').acquire({ lease: 3000, maxHold: 1200 })
       await scene.waiting('door', 1)
       await pass(700)
       const releasedAt = now()
@@ -184,8 +188,8 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const env = new CountingEnv()
       const locks = scene.client({ env })
-      const hold = await locks.mutex('door').acquire({ lease: RENEWED_MS })
-      const waiter = new Watched(locks.mutex('door').acquire({ lease: RENEWED_MS }))
+      const hold = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
+      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: RENEWED_MS }))
       for (const hours of [1, -1, 0]) {
         env.wallOffsetMs = hours * 3_600_000
         const until = now() + RENEWED_MS * 0.7

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import { HoldfastError } from '../../base/errors.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, Watched } from './checks.js'
-import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const lossCases: readonly CaseSpec[] = [
@@ -17,7 +17,7 @@ export const lossCases: readonly CaseSpec[] = [
         return reply
       }
       const sentAt = now()
-      const hold = await locks.mutex('door').acquire({ lease: 2000 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 2000 })
       assert.ok(now() + hold.remainingMs <= sentAt + 2000, `${hold.remainingMs} ms remain`)
     },
   },
@@ -34,7 +34,7 @@ export const lossCases: readonly CaseSpec[] = [
         await pass(300)
         return reply
       }
-      const hold = await locks.mutex('door').acquire({ lease: 1500 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 1500 })
       await eventually('two renewals by themselves', () => {
         if (sentAt > 0) assert.ok(now() + hold.remainingMs <= sentAt + 1500, `${hold.remainingMs} ms remain`)
         return store.count('pulse') > 2
@@ -51,12 +51,12 @@ export const lossCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       const sentAt = now()
-      const hold = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: SHORT_MS })
       const lost = new Watched(
         new Promise<void>((resolve) => hold.signal.addEventListener('abort', () => resolve())),
       )
       store.hang('pulse')
-      const next = new Watched(scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       await eventually('the end of the validity', () => !hold.isValid)
       assert.ok(hold.remainingMs === 0)
       await inTime('the signal', lost.promise)
@@ -73,10 +73,10 @@ export const lossCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       store.onPush = () => {}
-      const hold = await locks.mutex('door').acquire({ lease: 3000 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 3000 })
       const { signal } = hold
-      await scene.client().breakHold('door')
-      const next = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      await scene.client().breakHold('door', { fence: hold.fence })
+      const next = await scene.lock('door').acquire({ lease: LONG_MS })
       const brokenAt = now()
       await eventually('the loss', () => signal.aborted)
       assert.ok(now() - brokenAt < 2900, 'only the end of the lease told it')
@@ -90,8 +90,8 @@ export const lossCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       const [hold, sleeper] = [
-        await locks.mutex('door').acquire({ lease: SHORT_MS }),
-        await locks.mutex('window').acquire({ lease: SHORT_MS }),
+        await scene.lock('door', locks).acquire({ lease: SHORT_MS }),
+        await scene.lock('window', locks).acquire({ lease: SHORT_MS }),
       ]
       store.cut()
       await eventually('the loss', () => !hold.isValid)
@@ -106,7 +106,7 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [44, 53],
     alone: true,
     async run(scene) {
-      const hold = await scene.client().mutex('door').acquire({ lease: 60 })
+      const hold = await scene.lock('door').acquire({ lease: 60 })
       const { signal } = hold
       const until = now() + 80
       // Stands still on purpose: no timer and no reply can come in between.
@@ -124,13 +124,13 @@ export const lossCases: readonly CaseSpec[] = [
     async run(scene) {
       const locks = scene.client()
       const lease = RENEWED_MS
-      const heard = await locks.mutex('door').acquire({ lease })
-      const unheard = await locks.mutex('window').acquire({ lease })
+      const heard = await scene.lock('door', locks).acquire({ lease })
+      const unheard = await scene.lock('window', locks).acquire({ lease })
       let told = 0
       heard.signal.addEventListener('abort', () => told++)
-      for (const name of ['door', 'window']) {
-        await scene.client().breakHold(name)
-        await scene.client().breakHold(name)
+      for (const { resource, fence } of [heard, unheard]) {
+        await scene.client().breakHold(resource, { fence })
+        await scene.client().breakHold(resource, { fence })
       }
       await eventually('the losses', () => !heard.isValid && !unheard.isValid)
       await settled(heard.extend('1s'))
@@ -144,7 +144,7 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [47, 49],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await locks.mutex('door').acquire({ lease: 2400 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 2400 })
       const { signal, fence } = hold
       store.cut('pulse')
       await eventually('three failed renewals', () => store.count('pulse') >= 3)
@@ -164,7 +164,7 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [47, 49],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await locks.mutex('door').acquire({ lease: 2400 })
+      const hold = await scene.lock('door', locks).acquire({ lease: 2400 })
       store.hang('pulse')
       await eventually('a second renewal', () => store.count('pulse') >= 2)
       store.heal()
@@ -177,10 +177,10 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [48, 49],
     async run(scene) {
       const first = scene.raw('client')
-      const reply = await first.claim(claimOf('door', 'client:1'))
+      const reply = await first.claim(scene.claimOf('door', 'client:1'))
       assert.equal(reply.status, 'granted')
       await first.close()
-      assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+      assert.equal(await scene.lock('door').tryAcquire(), null)
       const again = scene.raw('client')
       const beat = { resource: 'door', id: 'client:1', leaseMs: LONG_MS, presenceMs: LONG_MS }
       const [kept] = await again.pulse([beat])
@@ -191,8 +191,8 @@ export const lossCases: readonly CaseSpec[] = [
     title: 'waiting for longer than the lease does no harm: the hold is fresh when it comes',
     behaviours: [54],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
-      const waiter = new Watched(scene.client().mutex('door').acquire({ lease: RENEWED_MS }))
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
+      const waiter = new Watched(scene.lock('door').acquire({ lease: RENEWED_MS }))
       await pass(2.5 * RENEWED_MS)
       assert.equal(waiter.isSettled, false)
       assert.equal((await scene.line('door'))?.waiters.length, 1)
@@ -206,15 +206,15 @@ export const lossCases: readonly CaseSpec[] = [
     title: 'a hand-off that is read too late is confirmed before it is given out',
     behaviours: [54, 78],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
-      const late = new Watched(locks.mutex('door').acquire({ lease: SHORT_MS }))
+      const late = new Watched(scene.lock('door', locks).acquire({ lease: SHORT_MS }))
       await scene.waiting('door', 1)
       // As if the waiter's process stood still from here on: nothing of it gets through, nothing reaches it.
       store.hang()
       const news = deferred<void>()
       store.onPush = (_news, deliver) => void news.promise.then(deliver)
-      const next = scene.client({ presence: RENEWED_MS }).mutex('door').acquire({ lease: LONG_MS })
+      const next = scene.lock('door', scene.client({ presence: RENEWED_MS })).acquire({ lease: LONG_MS })
       await holder.release()
       const hold = await inTime('the one behind the silent waiter', next)
       // It wakes up: the push of its promotion, long void, is the first thing it reads.

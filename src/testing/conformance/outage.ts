@@ -12,11 +12,11 @@ export const outageCases: readonly CaseSpec[] = [
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
       store.cut()
       const startedAt = now()
-      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())
-      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').tryAcquire())
+      await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).acquire())
+      await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).tryAcquire())
       assert.ok(now() - startedAt < 10_000)
       store.heal()
-      assert.ok(await locks.mutex('door').tryAcquire())
+      assert.ok(await scene.lock('door', locks).tryAcquire())
     },
   },
   {
@@ -26,11 +26,11 @@ export const outageCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
       store.hang()
-      const error = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())
+      const error = await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).acquire())
       assert.equal(error.store, store.name)
-      await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').tryAcquire())
+      await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).tryAcquire())
       store.heal()
-      await locks.mutex('door').acquire()
+      await scene.lock('door', locks).acquire()
     },
   },
   {
@@ -38,10 +38,10 @@ export const outageCases: readonly CaseSpec[] = [
     behaviours: [115],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const hold = await locks.mutex('door').acquire({ lease: LONG_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       store.hang()
       const calls = [
-        locks.mutex('door').isLocked(),
+        scene.lock('door', locks).isLocked(),
         locks.inspect().next(),
         locks.breakHold('door'),
         locks.breakHold('door', { fence: hold.fence }),
@@ -57,7 +57,7 @@ export const outageCases: readonly CaseSpec[] = [
     behaviours: [115, 5],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       const cause = new TypeError('the driver is confused')
       store.around = () => Promise.reject(cause)
       const calls = [
@@ -80,7 +80,7 @@ export const outageCases: readonly CaseSpec[] = [
       const { locks, store } = scene.intercepted({ storeTimeout: 3000 })
       store.hang()
       const startedAt = now()
-      await rejectsWith('ACQUIRE_TIMEOUT', locks.mutex('door').acquire({ wait: 120 }))
+      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', locks).acquire({ wait: 120 }))
       assert.ok(now() - startedAt >= 120)
     },
   },
@@ -94,7 +94,7 @@ export const outageCases: readonly CaseSpec[] = [
         const isFirst = call.method === 'claim' && store.count('claim') === 1
         return isFirst ? new Promise<never>(() => {}) : reply
       }
-      const hold = await inTime('the repeated claim', locks.mutex('door').acquire({ lease: LONG_MS }))
+      const hold = await inTime('the repeated claim', scene.lock('door', locks).acquire({ lease: LONG_MS }))
       assert.equal((await scene.line('door'))?.holders.length, 1)
       assert.equal((await scene.line('door'))?.waiters.length, 0)
       await hold.release()
@@ -105,9 +105,9 @@ export const outageCases: readonly CaseSpec[] = [
     title: 'a waiter survives an outage that is shorter than the time-out, also if it lost its place',
     behaviours: [49, 54, 115],
     async run(scene) {
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
-      const waiter = new Watched(locks.mutex('door').acquire({ lease: SHORT_MS }))
+      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: SHORT_MS }))
       await scene.waiting('door', 1)
       store.cut()
       await scene.waiting('door', 0)
@@ -122,9 +122,9 @@ export const outageCases: readonly CaseSpec[] = [
     title: 'a waiter is told when the store stays silent for longer than the time-out',
     behaviours: [115],
     async run(scene) {
-      await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const waiter = locks.mutex('door').acquire({ lease: SHORT_MS })
+      const waiter = scene.lock('door', locks).acquire({ lease: SHORT_MS })
       waiter.catch(() => {})
       await scene.waiting('door', 1)
       store.cut()
@@ -138,7 +138,7 @@ export const outageCases: readonly CaseSpec[] = [
       const { locks, store } = scene.intercepted()
       const final = new HoldfastError('UNSUPPORTED', 'Not on this store')
       store.around = () => Promise.reject(final)
-      assert.equal(await rejectsWith('UNSUPPORTED', locks.mutex('door').acquire()), final)
+      assert.equal(await rejectsWith('UNSUPPORTED', scene.lock('door', locks).acquire()), final)
       await eventually('nothing more is asked', () => store.count('claim') === 1)
       await pass(50)
       assert.equal(store.count('claim'), 1)

@@ -9,7 +9,7 @@ export const ownerCases: readonly CaseSpec[] = [
     behaviours: [67, 69],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       const first = await door.acquire({ owner: 'alice' })
       const calls = store.calls.length
       const second = await door.tryAcquire({ owner: 'alice' })
@@ -29,11 +29,11 @@ export const ownerCases: readonly CaseSpec[] = [
     behaviours: [67, 69, 16],
     async run(scene) {
       const locks = scene.client()
-      await locks.mutex('door').acquire({ owner: 'alice' })
-      assert.equal(await locks.mutex('door').tryAcquire({ owner: 'bob' }), null)
-      assert.equal(await locks.mutex('door').tryAcquire(), null)
-      assert.equal(await scene.client().mutex('door').tryAcquire({ owner: 'alice' }), null)
-      assert.ok(await locks.mutex('window').tryAcquire({ owner: 'alice' }))
+      await scene.lock('door', locks).acquire({ owner: 'alice' })
+      assert.equal(await scene.lock('door', locks).tryAcquire({ owner: 'bob' }), null)
+      assert.equal(await scene.lock('door', locks).tryAcquire(), null)
+      assert.equal(await scene.lock('door').tryAcquire({ owner: 'alice' }), null)
+      assert.ok(await scene.lock('window', locks).tryAcquire({ owner: 'alice' }))
     },
   },
   {
@@ -41,8 +41,10 @@ export const ownerCases: readonly CaseSpec[] = [
     behaviours: [67],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const holder = await scene.client().mutex('door').acquire()
-      const asking = [1, 2, 3].map(() => locks.mutex('door').acquire({ owner: 'alice', lease: LONG_MS }))
+      const holder = await scene.lock('door').acquire()
+      const asking = [1, 2, 3].map(() =>
+        scene.lock('door', locks).acquire({ owner: 'alice', lease: LONG_MS }),
+      )
       await scene.waiting('door', 1)
       await holder.release()
       const holds = await inTime('all of them', Promise.all(asking))
@@ -56,7 +58,7 @@ export const ownerCases: readonly CaseSpec[] = [
     title: 'a second entry that races with the last release gets a hold that is held',
     behaviours: [67],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       for (let turns = 0; turns < 8; turns++) {
         const first = await door.acquire({ owner: 'alice', lease: LONG_MS })
         const asking = door.acquire({ owner: 'alice', lease: LONG_MS })
@@ -76,13 +78,13 @@ export const ownerCases: readonly CaseSpec[] = [
     behaviours: [67, 10],
     async run(scene) {
       const locks = scene.client()
-      const holder = await scene.client().mutex('door').acquire()
+      const holder = await scene.lock('door').acquire()
       const giveUp = new AbortController()
-      const first = settled(locks.mutex('door').acquire({ owner: 'alice', signal: giveUp.signal }))
-      const second = locks.mutex('door').acquire({ owner: 'alice', lease: LONG_MS })
-      const hasty = locks.mutex('door').acquire({ owner: 'alice', wait: 30 })
+      const first = settled(scene.lock('door', locks).acquire({ owner: 'alice', signal: giveUp.signal }))
+      const second = scene.lock('door', locks).acquire({ owner: 'alice', lease: LONG_MS })
+      const hasty = scene.lock('door', locks).acquire({ owner: 'alice', wait: 30 })
       await rejectsWith('ACQUIRE_TIMEOUT', hasty)
-      assert.equal(await locks.mutex('door').tryAcquire({ owner: 'alice' }), null)
+      assert.equal(await scene.lock('door', locks).tryAcquire({ owner: 'alice' }), null)
       giveUp.abort()
       assert.ok('error' in (await first))
       await holder.release()
@@ -93,7 +95,7 @@ export const ownerCases: readonly CaseSpec[] = [
     title: 'a lost hold is lost for every entry, and the owner starts anew',
     behaviours: [67, 70],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const options = { owner: 'alice', lease: RENEWED_MS }
       const [one, two] = [await door.acquire(options), await door.acquire(options)]
       await scene.client().breakHold('door')
@@ -113,7 +115,7 @@ export const ownerCases: readonly CaseSpec[] = [
     async run(scene) {
       const clients = [scene.client(), scene.client(), scene.client()]
       for (const [index, locks] of clients.entries())
-        for (const name of ['a', 'b', 'c']) await locks.mutex(`${name}${index}`).acquire()
+        for (const name of ['a', 'b', 'c']) await scene.lock(`${name}${index}`, locks).acquire()
       const owners: string[] = []
       for await (const resource of scene.client().inspect())
         owners.push(...resource.holders.map((holder) => holder.owner))

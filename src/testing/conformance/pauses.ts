@@ -8,11 +8,12 @@ export const pauseCases: readonly CaseSpec[] = [
     title: 'a holder that was stopped beyond its lease knows it at its first look, and disturbs nobody',
     behaviours: [23, 44, 53],
     processes: true,
+    everyLock: true,
     async run(scene) {
       const worker = await scene.worker()
       const { hold } = await worker.call('acquire', 'door', { lease: RENEWED_MS })
       await scene.pause(worker)
-      const next = await inTime('the next holder', scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const next = await inTime('the next holder', scene.lock('door').acquire({ lease: LONG_MS }))
       // Sent before it wakes: read before anything else can tell it.
       const look = worker.call('look', hold)
       const released = worker.call('release', hold)

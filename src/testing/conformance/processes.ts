@@ -38,6 +38,7 @@ export const processCases: readonly CaseSpec[] = [
     title: 'fences grow in the order of the grants, across processes',
     behaviours: [56, 2],
     processes: true,
+    everyLock: true,
     async run(scene) {
       const workers = await scene.workers(3)
       for (const worker of workers) await worker.call('queue', 'door', 8, { lease: '20s' }, 1)
@@ -58,9 +59,10 @@ export const processCases: readonly CaseSpec[] = [
     title: 'grants come in the order of arrival, across processes',
     behaviours: [72],
     processes: true,
+    everyLock: true,
     async run(scene) {
       const workers = await scene.workers(3)
-      const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const arrivals: number[] = []
       for (let number = 0; number < 9; number++) {
         const worker = workers[number % 3]

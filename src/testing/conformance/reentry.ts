@@ -12,10 +12,10 @@ export const reentryCases: readonly CaseSpec[] = [
     behaviours: [67],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       await door.run(async (outer) => {
         const calls = store.calls.length
-        await locks.mutex('door').run(async (inner) => {
+        await scene.lock('door', locks).run(async (inner) => {
           assert.equal(inner.fence, outer.fence)
           await door.run(async (innermost) => assert.equal(innermost.isValid, true))
         })
@@ -23,7 +23,7 @@ export const reentryCases: readonly CaseSpec[] = [
         assert.ok(await door.tryAcquire().then((hold) => hold?.release()))
         assert.equal(await taken.release(), true)
         assert.equal(store.calls.length, calls)
-        assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+        assert.equal(await scene.lock('door').tryAcquire(), null)
         assert.equal(outer.isValid, true)
       })
       assert.equal(await scene.line('door'), undefined)
@@ -33,7 +33,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'deep re-entry neither hangs nor fails',
     behaviours: [67, 68],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const descend = (depth: number): Promise<number> =>
         door.run(async () => (depth === 0 ? 0 : 1 + (await descend(depth - 1))))
       assert.equal(await inTime('200 levels', descend(200)), 200)
@@ -44,7 +44,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'parallel nested runs of one flow take turns',
     behaviours: [69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const order: number[] = []
       let inside = 0
       await door.run(async () => {
@@ -65,7 +65,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'a nested run that may not wait finds its sibling inside, and gives up in time',
     behaviours: [5, 6, 69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       await door.run(async () => {
         const leave = deferred<void>()
         const sibling = door.run(() => leave.promise)
@@ -90,7 +90,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'a run settles after the holds that were taken inside it',
     behaviours: [28, 67],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const [taken, leave] = [deferred<Hold>(), deferred<void>()]
       const outer = new Watched(
         door.run(async () => {
@@ -108,7 +108,7 @@ export const reentryCases: readonly CaseSpec[] = [
       await pass(30)
       assert.equal(outer.isSettled, false)
       assert.equal(nested.isValid, true)
-      assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+      assert.equal(await scene.lock('door').tryAcquire(), null)
       await nested.release()
       assert.equal(await inTime('the outer run', outer.promise), 'value')
       await pass(30)
@@ -122,7 +122,7 @@ export const reentryCases: readonly CaseSpec[] = [
       'nested runs that nobody awaits are inside the hold, all of them, or outside with a hold of their own',
     behaviours: [67, 69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const nested: Promise<void>[] = []
       let inside = 0
       const work = async (hold: Hold): Promise<void> => {
@@ -136,7 +136,7 @@ export const reentryCases: readonly CaseSpec[] = [
         await door.run(() => {
           for (let number = 0; number < 4; number++) nested.push(door.run(work))
         })
-        nested.push(scene.client().mutex('door').run(work))
+        nested.push(scene.lock('door').run(work))
       }
       await inTime('the nested runs', Promise.all(nested))
       assert.equal(await scene.line('door'), undefined)
@@ -146,13 +146,13 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'what a run started does not enter again after the run is over',
     behaviours: [69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const goOn = deferred<void>()
       const outcome = deferred<Hold | null>()
       await door.run(() => {
         void goOn.promise.then(() => door.tryAcquire()).then(outcome.resolve, outcome.reject)
       })
-      await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      await scene.lock('door').acquire({ lease: LONG_MS })
       goOn.resolve()
       assert.equal(await outcome.promise, null)
     },
@@ -161,7 +161,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'other tasks of the process are not inside',
     behaviours: [69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const attempts: Promise<Hold | null>[] = []
       const outside = AsyncLocalStorage.snapshot()
       const [entered, leave] = [deferred<void>(), deferred<void>()]
@@ -185,7 +185,7 @@ export const reentryCases: readonly CaseSpec[] = [
     title: 'a waiter that is woken by the release of a run is not inside that run',
     behaviours: [69],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       const waiting: Promise<void>[] = []
       let inside = 0
       const work = async (hold: Hold): Promise<void> => {
@@ -205,7 +205,7 @@ export const reentryCases: readonly CaseSpec[] = [
     behaviours: [70],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       const run = door.run(
         async (outer) => {
           store.cut('pulse')
@@ -226,7 +226,7 @@ export const reentryCases: readonly CaseSpec[] = [
     behaviours: [69, 70],
     async run(scene) {
       const locks = scene.client()
-      const door = locks.mutex('door')
+      const door = scene.lock('door', locks)
       const work = async (outer: Hold): Promise<void> => {
         const [entered, leave] = [deferred<void>(), deferred<void>()]
         const first = settled(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import { eventually, inTime, pass, rejectsWith, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, SHORT_MS } from './scene.js'
+import { IMPATIENT_MS, LONG_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const releaseCases: readonly CaseSpec[] = [
@@ -9,7 +9,7 @@ export const releaseCases: readonly CaseSpec[] = [
     title: 'a release by the owner frees the lock, and nothing of it is left',
     behaviours: [21],
     async run(scene) {
-      const hold = await scene.client().mutex('door').acquire()
+      const hold = await scene.lock('door').acquire()
       assert.equal(await hold.release(), true)
       assert.equal(await scene.line('door'), undefined)
       assert.equal(hold.isValid, false)
@@ -23,11 +23,14 @@ export const releaseCases: readonly CaseSpec[] = [
     title: 'a release by an id that does not hold disturbs nobody',
     behaviours: [22, 25],
     async run(scene) {
-      const hold = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const hold = await scene.lock('door').acquire({ lease: LONG_MS })
       const stranger = scene.raw()
       assert.equal(await stranger.release('door', 'stranger:1'), false)
       assert.equal(await stranger.release('never held', 'stranger:2'), false)
-      assert.equal((await stranger.claim(claimOf('door', 'stranger:3', { queue: false }))).status, 'refused')
+      assert.equal(
+        (await stranger.claim(scene.claimOf('door', 'stranger:3', { queue: false }))).status,
+        'refused',
+      )
       assert.equal(await stranger.release('door', 'stranger:3'), false)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
     },
@@ -37,16 +40,16 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [23, 22],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const old = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const old = await scene.lock('door', locks).acquire({ lease: SHORT_MS })
       store.cut('pulse')
-      const next = await inTime('the next holder', scene.client().mutex('door').acquire({ lease: LONG_MS }))
+      const next = await inTime('the next holder', scene.lock('door').acquire({ lease: LONG_MS }))
       assert.equal(await old.release(), false)
       // The withdrawal in the background goes through as well, by its own id.
       await eventually('the release was sent', () => store.count('release') > 0)
       await pass(30)
       assert.equal(next.isValid, true)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)
-      assert.equal(await scene.client().mutex('door').tryAcquire(), null)
+      assert.equal(await scene.lock('door').tryAcquire(), null)
     },
   },
   {
@@ -54,9 +57,9 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [24],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await locks.mutex('door').acquire()
+      const hold = await scene.lock('door', locks).acquire()
       assert.deepEqual(await Promise.all([hold.release(), hold.release()]), [true, true])
-      const later = await scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const later = await scene.lock('door').acquire({ lease: LONG_MS })
       assert.equal(await hold.release(), true)
       assert.equal(store.count('release'), 1)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, later.fence)
@@ -68,11 +71,11 @@ export const releaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       {
-        await using hold = await locks.mutex('door').acquire()
+        await using hold = await scene.lock('door', locks).acquire()
         assert.equal(hold.isValid, true)
       }
       assert.equal(await scene.line('door'), undefined)
-      const hold = await locks.mutex('door').acquire()
+      const hold = await scene.lock('door', locks).acquire()
       await hold.release()
       await hold[Symbol.asyncDispose]()
       assert.equal(store.count('release'), 2)
@@ -83,7 +86,7 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [31],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const hold = await locks.mutex('door').acquire({ lease: LONG_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       store.around = async (call, go) => {
         const reply = await go()
         const isFirst = call.method === 'release' && store.count('release') === 1
@@ -99,8 +102,8 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [24, 31],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const hold = await locks.mutex('door').acquire({ lease: LONG_MS })
-      const next = scene.client().mutex('door').acquire({ lease: LONG_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
+      const next = scene.lock('door').acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       store.around = async (call, go) => {
         const reply = await go()
@@ -116,13 +119,13 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [29],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const hold = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: SHORT_MS })
       store.cut()
       await rejectsWith('STORE_UNAVAILABLE', hold.release())
       assert.equal(hold.isValid, false)
       // The same answer again: a caller who asks twice is not told something else.
       await rejectsWith('STORE_UNAVAILABLE', hold.release())
-      const next = await inTime('the lease of the unreleased hold', scene.client().mutex('door').acquire())
+      const next = await inTime('the lease of the unreleased hold', scene.lock('door').acquire())
       assert.ok(next.fence > hold.fence)
     },
   },
@@ -131,7 +134,7 @@ export const releaseCases: readonly CaseSpec[] = [
     behaviours: [30],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await locks.mutex('door').acquire({ lease: SHORT_MS })
+      const hold = await scene.lock('door', locks).acquire({ lease: 3000 })
       const { signal } = hold
       const replies = deferred<void>()
       store.around = async (call, go) => {
@@ -158,7 +161,7 @@ export const releaseCases: readonly CaseSpec[] = [
         if (call.method === 'release') await replies.promise
         return reply
       }
-      const run = new Watched(locks.mutex('door').run(async () => 'done', { lease: LONG_MS }))
+      const run = new Watched(scene.lock('door', locks).run(async () => 'done', { lease: LONG_MS }))
       await eventually('the release was sent', () => store.count('release') === 1)
       await pass(20)
       assert.equal(run.isSettled, false)

@@ -39,7 +39,7 @@ export const runCases: readonly CaseSpec[] = [
     title: 'run passes the value through, whatever kind of promise it is',
     behaviours: [27],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       assert.equal(await door.run(() => 1), 1)
       assert.equal(await door.run(async () => 'two'), 'two')
       assert.equal(await door.run(() => thenable<number>((resolve) => resolve(3))), 3)
@@ -51,7 +51,7 @@ export const runCases: readonly CaseSpec[] = [
     title: 'run passes the error through, and releases in any case',
     behaviours: [27],
     async run(scene) {
-      const door = scene.client().mutex('door')
+      const door = scene.lock('door')
       for (const [how, work] of Object.entries(FAILING)) {
         const outcome = await settled(door.run(work, { lease: LONG_MS }))
         assert.ok('error' in outcome && outcome.error === failure, `work that ${how}`)
@@ -65,11 +65,11 @@ export const runCases: readonly CaseSpec[] = [
     async run(scene) {
       const locks = scene.client()
       const work = async (hold: Hold): Promise<string> => {
-        await scene.client().breakHold('door')
+        await scene.client().breakHold('door', { fence: hold.fence })
         await eventually('the loss', () => hold.signal.aborted)
         return 'too late'
       }
-      const run = locks.mutex('door').run(work, { lease: RENEWED_MS })
+      const run = scene.lock('door', locks).run(work, { lease: RENEWED_MS })
       const error = await rejectsWith('HOLD_LOST', run)
       assert.equal(error.resource, 'door')
     },
@@ -80,9 +80,9 @@ export const runCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = scene.intercepted()
       store.onPush = () => {}
-      const run = locks.mutex('door').run(
+      const run = scene.lock('door', locks).run(
         async (hold) => {
-          await scene.client().breakHold('door')
+          await scene.client().breakHold('door', { fence: hold.fence })
           assert.equal(hold.isValid, true)
         },
         { lease: LONG_MS },
@@ -95,11 +95,11 @@ export const runCases: readonly CaseSpec[] = [
     behaviours: [27],
     async run(scene) {
       const work = async (hold: Hold): Promise<never> => {
-        await scene.client().breakHold('door')
+        await scene.client().breakHold('door', { fence: hold.fence })
         await eventually('the loss', () => hold.signal.aborted)
         throw failure
       }
-      const run = scene.client().mutex('door').run(work, { lease: RENEWED_MS })
+      const run = scene.lock('door').run(work, { lease: RENEWED_MS })
       await assert.rejects(run, Failure)
     },
   },
@@ -108,7 +108,7 @@ export const runCases: readonly CaseSpec[] = [
     behaviours: [27, 29],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const value = locks.mutex('door').run(
+      const value = scene.lock('door', locks).run(
         () => {
           store.cut()
           return 'value'
@@ -117,7 +117,7 @@ export const runCases: readonly CaseSpec[] = [
       )
       assert.equal(await value, 'value')
       store.heal()
-      const error = locks.mutex('window').run(
+      const error = scene.lock('window', locks).run(
         () => {
           store.cut()
           throw failure
@@ -132,9 +132,9 @@ export const runCases: readonly CaseSpec[] = [
     behaviours: [24, 27],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const value = await locks.mutex('door').run(async (hold) => {
+      const value = await scene.lock('door', locks).run(async (hold) => {
         assert.equal(await hold.release(), true)
-        assert.ok(await scene.client().mutex('door').tryAcquire({ lease: LONG_MS }))
+        assert.ok(await scene.lock('door').tryAcquire({ lease: LONG_MS }))
         return 'value'
       })
       assert.equal(value, 'value')

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimRequest, Connection, Push } from '../../contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../primitives/holdfast.js'
+import type { Lock } from '../../primitives/lock.js'
 import type { ResourceView } from '../../primitives/views.js'
+import { lockOf } from '../lock-kinds.js'
 import { type StartOptions, WorkerClient } from '../worker-client.js'
 import { eventually, inTime, pass, settled } from './checks.js'
+import type { Guise } from './guises.js'
 import { InterceptedStore } from './intercepted-store.js'
 import type { ConformanceSubject, Venue } from './suite.js'
 
@@ -18,6 +21,10 @@ export const LONG_MS = 120_000
 /** The store's time-out where a case makes the store fail: short, and yet a loaded machine answers within a third of it. */
 export const IMPATIENT_MS = 1500
 
+/** The names that cases about every lock use: where somebody else holds permits, it does so of these. */
+const NAMES = ['door', 'window']
+const SOMEBODY_ELSE = 'somebody else'
+
 /** A raw connection, without an engine: what it claims is not renewed, as if its process had died. */
 export interface RawClient extends Connection {
   readonly pushes: Push[]
@@ -27,15 +34,38 @@ export interface RawClient extends Connection {
 export class Scene {
   readonly #subject: ConformanceSubject
   readonly #venue: Venue
+  readonly #guise: Guise
   readonly #clients: Holdfast[] = []
   readonly #stores: InterceptedStore[] = []
   readonly #connections: Connection[] = []
   readonly #workers: WorkerClient[] = []
   #observer: Holdfast | undefined
 
-  constructor(subject: ConformanceSubject, venue: Venue) {
+  constructor(subject: ConformanceSubject, venue: Venue, guise: Guise) {
     this.#subject = subject
     this.#venue = venue
+    this.#guise = guise
+  }
+
+  /** Before the case begins: somebody else takes what the guise says is taken. */
+  async prepare(): Promise<void> {
+    const { lock, taken } = this.#guise
+    if (taken === 0 || lock.kind !== 'semaphore') return
+    const others = this.client()
+    for (const name of NAMES)
+      await others
+        .semaphore(name, lock.capacity)
+        .acquire({ permits: taken, lease: LONG_MS, label: SOMEBODY_ELSE })
+  }
+
+  /** The lock that the case is about, of a client of its own or of the given one. */
+  lock(name: string, locks: Holdfast = this.client()): Lock {
+    return lockOf(locks, name, this.#guise.lock)
+  }
+
+  /** A claim such as that lock would send. */
+  claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+    return claimOf(resource, id, { ...this.#guise.wants, ...changes })
   }
 
   /** A client of its own, over a store value of its own. */
@@ -70,7 +100,8 @@ export class Scene {
     this.#workers.push(worker)
     const { url } = this.#venue
     assert.ok(url !== undefined, 'A venue without a url: give the subject `oneProcess` to skip these cases')
-    await worker.call('open', { url, storeModule: this.#subject.storeModule ?? null }, client)
+    const address = { url, storeModule: this.#subject.storeModule ?? null }
+    await worker.call('open', address, client, this.#guise.lock)
     return worker
   }
 
@@ -91,11 +122,14 @@ export class Scene {
     assert.fail('The store answers nobody while a process stands still')
   }
 
-  /** The line of that name as a bystander sees it; undefined: nobody is in it. */
+  /** The line of that name as a bystander sees it; undefined: nobody is in it. Whoever was there before the case does not count. */
   async line(name: string): Promise<ResourceView | undefined> {
     this.#observer ??= this.client()
-    for await (const resource of this.#observer.inspect({ prefix: name }))
-      if (resource.name === name) return resource
+    for await (const resource of this.#observer.inspect({ prefix: name })) {
+      if (resource.name !== name) continue
+      const holders = resource.holders.filter(({ label }) => label !== SOMEBODY_ELSE)
+      return holders.length + resource.waiters.length > 0 ? { ...resource, holders } : undefined
+    }
     return undefined
   }
 

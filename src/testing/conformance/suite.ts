@@ -1,4 +1,5 @@
 import type { Store } from '../../contract/store.js'
+import type { NotAs } from './guises.js'
 import type { Scene } from './scene.js'
 
 /** What is tested: a store, and how to get a fresh one for each case. */
@@ -44,5 +45,9 @@ export interface CaseSpec {
   /** Needs other processes. */
   readonly processes?: true
   readonly alone?: true
+  /** Of the cases across processes: also run with the other locks that exclude as a mutex does. */
+  readonly everyLock?: true
+  /** Why it is not run with some of the locks that its group is run with. */
+  readonly notAs?: NotAs
   run(scene: Scene): Promise<void>
 }

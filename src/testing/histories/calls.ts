@@ -71,7 +71,7 @@ function claimRequest({ want, mode, terms }: Of<'claim'>, scene: Scene): TwinReq
 
 function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Scene): TwinRequest {
   const { resource, id, number } = findTarget(target, '', scene)
-  const past = seenFences(scene)
+  const past = seenFences(scene, resource)
   const chosen = fence === 'right' ? number : fence === 'past' ? (past[index % past.length] ?? NEVER) : NEVER
   // Its own permits and capacity say nothing: the place is taken as it is.
   const request = {

@@ -53,7 +53,7 @@ export function findTarget({ among, index }: Target, clientId: string, scene: Sc
     const past = asked[index % Math.max(1, asked.length)]
     if (!past) return nobody
     const { resource, id } = past.request.real
-    const fences = seenFences(scene)
+    const fences = seenFences(scene, resource)
     return { resource, id, number: fences[index % Math.max(1, fences.length)] ?? NEVER }
   }
   const candidates = scene.model.claims.filter((each) => among === 'line' || each.client === clientId)
@@ -63,8 +63,9 @@ export function findTarget({ among, index }: Target, clientId: string, scene: Sc
   return { resource, id, number: found.fence === null ? NEVER : twin(found.fence, scene) }
 }
 
-export function seenFences(scene: Scene): TwinNumber[] {
-  return numbersGiven(scene, (given) => given.kind === 'hold')
+/** Of one resource: a store that counts per resource may give the same number for another one. */
+export function seenFences(scene: Scene, resource: string): TwinNumber[] {
+  return numbersGiven(scene, (given) => given.kind === 'hold' && given.name === resource)
 }
 
 function numbersGiven(scene: Scene, isMeant: (given: model.Given) => boolean): TwinNumber[] {

@@ -9,6 +9,7 @@ it('never ends', async () => {
   redis.pause()
   const group = await startRedisSentinel()
   const servers = [redis, ...group.nodes, ...group.sentinels].map(({ pid, folder }) => ({ pid, folder }))
+  await group.nodes[0].kill()
   writeFileSync(process.env['HOLDFAST_ORPHANS'] ?? '', JSON.stringify({ worker: process.pid, servers }))
   setInterval(() => {}, 1000)
   await new Promise(() => {})

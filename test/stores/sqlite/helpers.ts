@@ -7,8 +7,8 @@ import { onTestFinished } from 'vitest'
 import { type Env, systemEnv } from '../../../src/base/env.js'
 import { EXCLUSIVE } from '../../../src/contract/admit.js'
 import type { ClaimRequest, ClientContext, Connection, Push, Store } from '../../../src/contract/store.js'
-import { type Database, loadDriver } from '../../../src/stores/sqlite/driver.js'
-import { isBusy } from '../../../src/stores/sqlite/failures.js'
+import { type Database, loadDriver } from '../../../src/drivers/sqlite.js'
+import { isBusy } from '../../../src/drivers/sqlite-failures.js'
 
 export interface Folder {
   path(name: string): string

@@ -1,4 +1,4 @@
-import { HoldfastError } from '../../base/errors.js'
+import { HoldfastError } from '../base/errors.js'
 
 export type DriverName = 'node:sqlite' | 'libsql' | 'better-sqlite3'
 
@@ -13,7 +13,7 @@ export interface Statement {
   all(...values: Value[]): Cells[]
 }
 
-/** The part of SQLite that this store uses. There is no lazy cursor: one that is left half read would pin an old snapshot. */
+/** The part of SQLite that is used here. There is no lazy cursor: one that is left half read would pin an old snapshot. */
 export interface Database {
   exec(sql: string): void
   prepare(sql: string): Statement
@@ -73,7 +73,8 @@ export function inTransaction<T>(database: Database, begin: string, work: () => 
   }
 }
 
-function attempt(work: () => void): void {
+/** Runs `work`; not being able to is fine. */
+export function attempt(work: () => void): void {
   try {
     work()
   } catch {

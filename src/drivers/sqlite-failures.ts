@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { HoldfastError } from '../../base/errors.js'
+import { HoldfastError } from '../base/errors.js'
 
 // SQLite's primary result codes, https://sqlite.org/rescode.html
 const BUSY = 5
@@ -61,7 +61,7 @@ export function leavesHandleUsable(error: unknown): boolean {
 }
 
 export function busyTooLong(path: string, cause: unknown): HoldfastError {
-  const message = `The lock file ${path} was in use for too long; a process that is stopped inside a transaction holds it (to find it: lsof ${path})`
+  const message = `${path} was in use for too long; a process that is stopped inside a transaction holds it (to find it: lsof ${path})`
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'sqlite', cause, retryable: true })
 }
 

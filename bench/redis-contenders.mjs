@@ -1,0 +1,86 @@
+// The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of the lock with that number.
+import { randomUUID } from 'node:crypto'
+import { Holdfast } from 'holdfast'
+import { redis } from 'holdfast/redis'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { Mutex } from 'redis-semaphore'
+import Redlock from 'redlock'
+
+const LEASE_MS = 30_000
+const DELETE_OWN =
+  "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+export const redisContenders = {
+  'holdfast ioredis': async (where) => {
+    const client = new Redis(where)
+    return holdfast(client, () => client.disconnect())
+  },
+  'holdfast node-redis': async (where) => {
+    const client = await createClient({ url: where }).connect()
+    return holdfast(client, () => client.destroy())
+  },
+  // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no fence, no waiting.
+  'raw ioredis': async (where) => {
+    const client = new Redis(where)
+    client.defineCommand('deleteOwn', { numberOfKeys: 1, lua: DELETE_OWN })
+    return {
+      pair: async (task) => {
+        const token = randomUUID()
+        await client.set(`raw-${task}`, token, 'PX', LEASE_MS, 'NX')
+        await client.deleteOwn(`raw-${task}`, token)
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+  'raw node-redis': async (where) => {
+    const client = await createClient({ url: where }).connect()
+    const sha = await client.scriptLoad(DELETE_OWN)
+    return {
+      pair: async (task) => {
+        const token = randomUUID()
+        await client.set(`raw-${task}`, token, { PX: LEASE_MS, NX: true })
+        await client.evalSha(sha, { keys: [`raw-${task}`], arguments: [token] })
+      },
+      close: async () => client.destroy(),
+    }
+  },
+  'redis-semaphore': async (where) => {
+    const client = new Redis(where)
+    return {
+      pair: async (task) => {
+        const mutex = new Mutex(client, `rs-${task}`, { lockTimeout: LEASE_MS, acquireTimeout: 120_000 })
+        await mutex.acquire()
+        await mutex.release()
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+  redlock: async (where) => {
+    const client = new Redis(where)
+    const redlock = new Redlock([client], { retryCount: -1, retryDelay: 10, retryJitter: 5 })
+    redlock.on('error', () => {})
+    return {
+      pair: async (task) => {
+        const lock = await redlock.acquire([`rl-${task}`], LEASE_MS)
+        await lock.release()
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}
+
+function holdfast(client, end) {
+  const locks = new Holdfast(redis(client))
+  const mutexes = Array.from({ length: 64 }, (_, task) => locks.mutex(`lock-${task}`))
+  return {
+    pair: async (task) => {
+      const hold = await mutexes[task].acquire()
+      await hold.release()
+    },
+    close: async () => {
+      await locks.close()
+      end()
+    },
+  }
+}

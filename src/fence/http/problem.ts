@@ -1,0 +1,49 @@
+import type { HoldfastError } from '../../base/errors.js'
+
+export const PROBLEM_TYPE = 'application/problem+json'
+export const STALE_TYPE = 'urn:holdfast:problem:stale-fence'
+
+/** A problem document (RFC 9457): what the body of a refusal says. */
+export interface FenceProblem {
+  type: string
+  title: string
+  status: 400 | 409 | 428
+  detail: string
+  /** With status 409: the resource, and the newest fence that was seen of it. */
+  resource?: string
+  newestFence?: number
+}
+
+/** The problem that answers this error, if it is one of a fence. */
+export function problemOf(error: unknown): FenceProblem | undefined {
+  // By its code: the guard that refused may come from another copy of this package.
+  if (!(error instanceof Error) || !('code' in error) || error.code !== 'STALE_FENCE') return undefined
+  const { message: detail, resource, newestFence } = error as HoldfastError
+  return {
+    type: STALE_TYPE,
+    title: 'Stale fence',
+    status: 409,
+    detail,
+    ...(resource === undefined ? {} : { resource }),
+    ...(newestFence === undefined ? {} : { newestFence }),
+  }
+}
+
+export function malformed(detail: string): FenceProblem {
+  return { type: 'urn:holdfast:problem:malformed-fence', title: 'Malformed fence', status: 400, detail }
+}
+
+export function wrongResource(expected: string, given: string): FenceProblem {
+  const detail = `This request is about '${expected}', but the fence is one of '${given}'; send the fence of the lock that protects it`
+  return {
+    type: 'urn:holdfast:problem:wrong-resource',
+    title: 'Fence of another resource',
+    status: 400,
+    detail,
+  }
+}
+
+export function missing(header: string): FenceProblem {
+  const detail = `Write under a lock, and send its fence in the header ${header}`
+  return { type: 'urn:holdfast:problem:missing-fence', title: 'Fence required', status: 428, detail }
+}

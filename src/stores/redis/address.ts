@@ -1,0 +1,96 @@
+import { invalid } from '../../base/errors.js'
+import { PACKAGES, type PackageName } from './packages.js'
+
+/** Where a URL leads. */
+export interface Address {
+  readonly kind: 'single' | 'sentinel' | 'cluster'
+  readonly nodes: readonly { readonly host: string; readonly port: number }[]
+  readonly tls: boolean
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly database: number
+  /** The name that the Sentinels know the master by. */
+  readonly master: string
+  readonly prefix: string | undefined
+  readonly driver: PackageName | undefined
+}
+
+const KINDS: Readonly<Record<string, Address['kind']>> = {
+  '': 'single',
+  sentinel: 'sentinel',
+  cluster: 'cluster',
+}
+const DEFAULT_PORTS = { single: 6379, sentinel: 26379, cluster: 6379 }
+const OPTIONS = ['prefix', 'driver']
+const EXAMPLES = {
+  single: 'redis://user:password@host:6379/0',
+  sentinel: 'redis+sentinel://user:password@host1:26379,host2:26379/master-name/0',
+  cluster: 'redis+cluster://user:password@host1:6379,host2:6379',
+}
+
+/** Several hosts are no URL in the sense of the standard, so it is taken apart here. */
+export function parseAddress(url: string): Address {
+  const match = /^redis(s?)(?:\+([a-z]+))?:\/\/(?:([^@/]*)@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url)
+  const kind = KINDS[match?.[2]?.toLowerCase() ?? '']
+  if (!match || !kind)
+    throw invalid(`'${hidePassword(url)}' is no URL of Redis; write ${Object.values(EXAMPLES).join(', ')}`)
+  const [, tls, , user, hosts = '', path = '', query] = match
+  const [username, password] = (user ?? '').split(/:(.*)/s)
+  const steps = path
+    .split('/')
+    .slice(1)
+    .filter((step) => step !== '')
+  const master = kind === 'sentinel' ? steps.shift() : ''
+  if (master === undefined) throw invalid(`A Sentinel's URL must name the master; write ${EXAMPLES.sentinel}`)
+  if (steps.length > (kind === 'cluster' ? 0 : 1))
+    throw invalid(`'${path}' is too long; write ${EXAMPLES[kind]}`)
+  return {
+    kind,
+    nodes: hosts.split(',').map((host) => parseHost(host, DEFAULT_PORTS[kind])),
+    tls: tls !== '',
+    username: decoded(username),
+    password: decoded(password),
+    database: parseDatabase(steps[0] ?? '0', kind),
+    master: decodeURIComponent(master),
+    ...parseOptions(query ?? ''),
+  }
+}
+
+function parseHost(text: string, defaultPort: number): { host: string; port: number } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? []
+  const number = port === undefined ? defaultPort : Number(port)
+  if ((bracketed ?? plain) === undefined || number < 1 || number > 65_535)
+    throw invalid(`'${text}' is no host with a port, such as localhost:6379`)
+  return { host: bracketed ?? (plain || 'localhost'), port: number }
+}
+
+function parseDatabase(text: string, kind: Address['kind']): number {
+  if (!/^\d{1,5}$/.test(text)) throw invalid(`'${text}' is no number of a database; write ${EXAMPLES[kind]}`)
+  return Number(text)
+}
+
+function parseOptions(query: string): Pick<Address, 'prefix' | 'driver'> {
+  const options = new URLSearchParams(query)
+  for (const name of options.keys())
+    if (!OPTIONS.includes(name))
+      throw invalid(`A URL of Redis has no option '${name}', only ${OPTIONS.join(', ')}`)
+  const driver = options.get('driver') ?? undefined
+  return {
+    prefix: options.get('prefix') ?? undefined,
+    driver: driver === undefined ? undefined : checkPackage(driver),
+  }
+}
+
+export function checkPackage(name: string): PackageName {
+  const known = PACKAGES.find((each) => each === name)
+  if (!known) throw invalid(`driver is '${name}', but must be one of ${PACKAGES.join(', ')}`)
+  return known
+}
+
+function decoded(text: string | undefined): string | undefined {
+  return text === undefined || text === '' ? undefined : decodeURIComponent(text)
+}
+
+function hidePassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//…@')
+}

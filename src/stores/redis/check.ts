@@ -1,0 +1,131 @@
+import type { Env } from '../../base/env.js'
+import type { Finding } from '../../contract/store.js'
+import type { Master } from './driver.js'
+import { isForbidden } from './failures.js'
+
+/** The scripts write what they read the time for, which older servers refuse. */
+const OLDEST: readonly [major: number, minor: number] = [6, 2]
+/** More than messages take, and less than harms anybody. */
+const CLOCK_MS = 1000
+
+/** What `locks.check()` says of one master. */
+export async function checkMaster(master: Master, wantedReplicas: number, env: Env): Promise<Finding[]> {
+  const info = parseInfo(await master.command('INFO'))
+  const findings = [
+    checkVersion(info),
+    checkRole(info),
+    checkEviction(info),
+    checkPersistence(info, await configOf(master, 'appendfsync')),
+    checkReplicas(info, wantedReplicas),
+    await checkClock(master, env),
+  ]
+  return master.name === null
+    ? findings
+    : findings.map((finding) => ({ ...finding, about: `${finding.about} of ${master.name}` }))
+}
+
+/** The fields of INFO. */
+export function parseInfo(reply: unknown): ReadonlyMap<string, string> {
+  const lines = String(reply).split(/\r?\n/)
+  return new Map(
+    lines.filter((line) => line.includes(':')).map((line) => line.split(/:(.*)/s) as [string, string]),
+  )
+}
+
+export function checkVersion(info: ReadonlyMap<string, string>): Finding {
+  const about = 'version'
+  // Valkey tells the version of Redis that it is compatible with as well.
+  const version = info.get('redis_version') ?? '0'
+  const name = info.has('valkey_version') ? `Valkey ${info.get('valkey_version')}` : `Redis ${version}`
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]))
+    return { level: 'fine', about, text: `${name}.` }
+  return { level: 'fault', about, text: `${name} is too old; Holdfast needs Redis 6.2 or later.` }
+}
+
+export function checkRole(info: ReadonlyMap<string, string>): Finding {
+  const about = 'role'
+  if (info.get('role') === 'master') return { level: 'fine', about, text: 'This server is a master.' }
+  const text =
+    'This server is a replica, which takes no writes; connect to the master, or by way of Sentinel or Cluster.'
+  return { level: 'fault', about, text }
+}
+
+export function checkEviction(info: ReadonlyMap<string, string>): Finding {
+  const about = 'eviction'
+  const policy = info.get('maxmemory_policy')
+  if (Number(info.get('maxmemory') ?? 0) === 0)
+    return { level: 'fine', about, text: 'There is no maxmemory, so nothing is evicted.' }
+  if (policy === 'noeviction') return { level: 'fine', about, text: 'Nothing is evicted (noeviction).' }
+  const text = `With maxmemory-policy ${policy} a lock that is held can be evicted, and granted again; set noeviction, or give Holdfast a server of its own.`
+  return { level: 'risk', about, text }
+}
+
+export function checkPersistence(info: ReadonlyMap<string, string>, appendfsync: string | null): Finding {
+  const about = 'persistence'
+  if (info.get('aof_enabled') !== '1') {
+    const text =
+      'There is no append-only file: a restart forgets who holds what, and somebody else may hold until the old holders learn of it. Set appendonly yes and appendfsync always.'
+    return { level: 'risk', about, text }
+  }
+  if (appendfsync === 'always')
+    return {
+      level: 'fine',
+      about,
+      text: 'Every write is on disk before it is answered (appendfsync always).',
+    }
+  const setting = appendfsync === null ? 'appendfsync could not be read' : `appendfsync is ${appendfsync}`
+  const text = `${setting}: a crash of the machine may forget the grants of the last second. Set appendfsync always if that matters.`
+  return { level: 'risk', about, text }
+}
+
+export function checkReplicas(info: ReadonlyMap<string, string>, wanted: number): Finding {
+  const about = 'replicas'
+  const count = Number(info.get('connected_slaves') ?? 0)
+  if (wanted > count) {
+    const text = `Grants wait for ${wanted} replicas, but ${count} are connected: nothing will be granted. Start more, or lower the option replicas.`
+    return { level: 'fault', about, text }
+  }
+  if (wanted > 0)
+    return { level: 'fine', about, text: `${count} are connected, and grants wait for ${wanted}.` }
+  if (count === 0)
+    return { level: 'fine', about, text: 'There are none, so there is no fail-over that could lose a grant.' }
+  const text = `${count} are connected, and a fail-over may lose the latest grants; with the option replicas: 1 they are waited for.`
+  return { level: 'risk', about, text }
+}
+
+async function checkClock(master: Master, env: Env): Promise<Finding> {
+  const about = 'clock'
+  const before = env.wallMs()
+  const [seconds, micros] = (await master.command('TIME')) as [unknown, unknown]
+  const after = env.wallMs()
+  const serverMs = Number(seconds) * 1000 + Number(micros) / 1000
+  const apartMs = Math.max(0, before - serverMs, serverMs - after)
+  if (apartMs < CLOCK_MS)
+    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
+  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  return { level: 'risk', about, text }
+}
+
+/** null: not allowed to read it. */
+async function configOf(master: Master, name: string): Promise<string | null> {
+  try {
+    const reply = await master.command('CONFIG', 'GET', name)
+    return Array.isArray(reply) ? String(reply[1]) : String((reply as Record<string, unknown>)[name])
+  } catch {
+    return null
+  }
+}
+
+/** What a try of everything that Holdfast does has shown. */
+export function permissionFinding(failure: unknown): Finding {
+  const about = 'permissions'
+  if (failure === null)
+    return { level: 'fine', about, text: 'All commands that Holdfast needs are permitted.' }
+  const message = failure instanceof Error ? failure.message : String(failure)
+  const cause = failure instanceof Error && failure.cause instanceof Error ? failure.cause.message : message
+  const text = isForbidden(cause)
+    ? `${cause}. Holdfast needs the commands that docs/stores/redis.md lists, on its keys and channels.`
+    : `A lock could not be taken and given back: ${message}`
+  return { level: 'fault', about, text }
+}

@@ -1,0 +1,315 @@
+import type {
+  Beat,
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  ClaimView,
+  ClientContext,
+  Connection,
+  Finding,
+  InspectQuery,
+  LineView,
+  StateChange,
+  StateOutcome,
+  StateValue,
+} from '../../contract/store.js'
+import { checkMaster, permissionFinding } from './check.js'
+import type { Listener } from './ears.js'
+import { closed, explain, outOfReach } from './failures.js'
+import { evictScript } from './lua/evict.js'
+import { pulseScript } from './lua/pulse.js'
+import { resizeScript } from './lua/resize.js'
+import type { Scripts } from './lua/script.js'
+import { readScript, writeScript } from './lua/state.js'
+import { viewScript } from './lua/view.js'
+import { fromToken, Names, token } from './names.js'
+import { beatReply, claimReply, robbedView, toUs } from './replies.js'
+import type { RedisUser } from './user.js'
+import { lineView } from './view.js'
+import { Watches } from './watches.js'
+
+export class RedisConnection implements Connection {
+  readonly #user: RedisUser
+  readonly #context: ClientContext
+  readonly #names: Names
+  readonly #channel: string
+  readonly #watches: Watches
+  readonly #listener: Listener = {
+    onMessage: (message) => this.#onMessage(message),
+    onGap: () => this.#onGap(),
+  }
+  /** Resolves when the client's channel is heard for the first time, or with the failure of that. */
+  #listening: Promise<unknown> | undefined
+  #isHearing = false
+  /** Something was answered before the channel was heard. */
+  #mayHaveMissed = false
+  #closing: Promise<void> | undefined
+
+  constructor(user: RedisUser, context: ClientContext) {
+    this.#user = user
+    this.#context = context
+    this.#names = new Names(user.prefix, context.space)
+    this.#channel = this.#names.clientChannel(context.id)
+    this.#watches = new Watches(user.ears, this.#names, (key) => context.push({ type: 'state', key }))
+    user.join()
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    this.#checkOpen()
+    this.#listen()
+    // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
+    if (this.#user.ears.refusal) throw this.#user.ears.refusal
+    const { reply, isSafe } = await this.#askReachably(request)
+    this.#mayHaveMissed ||= !this.#isHearing
+    if (isSafe || reply.status !== 'granted') return reply
+    await this.release(request.resource, request.id)
+    throw outOfReach(`fewer than ${this.#user.replicas?.count} replicas have the grant; it was given back`)
+  }
+
+  /**
+   * A client stands in no line before its channel is heard, or nobody could tell it. Until then it only tries: a lock that is free costs no
+   * further round trip.
+   */
+  async #askReachably(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
+    if (this.#isHearing || !request.queue) return this.#ask(request)
+    const first = await this.#ask({ ...request, queue: false })
+    if (first.reply.status !== 'refused' || first.reply.reason !== 'busy') return first
+    await this.#listening
+    return this.#ask(request)
+  }
+
+  async #ask(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
+    const key = this.#names.line(request.resource)
+    const { text, isSafe } = await this.#user.turns.submit(key, claimText(request, this.#channel))
+    return { reply: claimReply(text), isSafe }
+  }
+
+  async release(resource: string, id: string): Promise<boolean> {
+    this.#checkOpen()
+    const { driver } = this.#user.runner
+    const losses = driver?.losses
+    const { text } = await this.#user.turns.submit(this.#names.line(resource), `release ${token(id)}`)
+    // A client may have sent it twice, and the first time may have been the one that found the claim: ask again, knowing that.
+    if (text === '0' && driver?.losses !== losses) throw outOfReach('the connection was lost meanwhile')
+    return text === '1'
+  }
+
+  async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    this.#checkOpen()
+    if (beats.length === 0) {
+      await this.#run(viewScript, this.#names.line(''), [])
+      return []
+    }
+    const lines = new Map<string, number[]>()
+    beats.forEach(({ resource }, index) => {
+      const known = lines.get(resource)
+      if (known) known.push(index)
+      else lines.set(resource, [index])
+    })
+    const driver = this.#user.runner.driver ?? (await this.#open())
+    const replies: BeatReply[] = []
+    const groups = [...lines].map(([resource, indexes]) => ({ key: this.#names.line(resource), indexes }))
+    const calls = driver.isCluster ? groups.map((group) => [group]) : [groups]
+    await Promise.all(
+      calls.map(async (call) => {
+        const text = await this.#beat(call, beats)
+        const indexes = call.flatMap((group) => group.indexes)
+        text.split(',').forEach((reply, place) => {
+          if (reply.startsWith('error ')) throw explain(new Error(reply.slice('error '.length)))
+          replies[indexes[place] ?? 0] = beatReply(reply)
+        })
+      }),
+    )
+    return replies
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    const robbed = await this.#run(evictScript, this.#names.line(resource), [
+      fence === null ? '-' : String(fence),
+    ])
+    return (robbed as unknown[]).map((each) => robbedView(String(each)))
+  }
+
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    await this.#run(resizeScript, this.#names.line(resource), [String(declared), String(capacity)])
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    this.#checkOpen()
+    if (watch) {
+      this.#listen()
+      await this.#watches.begin(key)
+    }
+    const [last, version, value] = (await this.#run(readScript, this.#names.state(key), [])) as unknown[]
+    if (watch) this.#watches.read(key, Number(last))
+    return stateValue(version, value)
+  }
+
+  async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {
+    const [isWritten, version, current] = (await this.#run(writeScript, this.#names.state(key), [
+      this.#names.stateChannel(key),
+      String(expect ?? 0),
+      String(retentionMs ?? 0),
+      value === null ? 'delete' : 'set',
+      value ?? '',
+    ])) as unknown[]
+    return { written: Number(isWritten) === 1, current: stateValue(version, current) }
+  }
+
+  async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {
+    this.#checkOpen()
+    if (resource !== undefined) {
+      const view = resource.startsWith(prefix) ? await this.#view(resource) : null
+      if (view) yield view
+      return
+    }
+    // SCAN may give a key more than once.
+    const seen = new Set<string>()
+    const driver = await this.#open()
+    for await (const keys of driver.scan(this.#names.linePattern(prefix))) {
+      const resources = keys.flatMap((key) => this.#names.resourceOf(key) ?? [])
+      for (const view of await Promise.all(resources.map((each) => this.#view(each)))) {
+        if (!view || view.claims.length === 0 || seen.has(view.resource)) continue
+        seen.add(view.resource)
+        yield view
+      }
+      this.#checkOpen()
+    }
+  }
+
+  async check(): Promise<Finding[]> {
+    const { env, replicas } = this.#user
+    const driver = await this.#open()
+    try {
+      const masters = await driver.masters()
+      const findings = await Promise.all(
+        masters.map((master) => checkMaster(master, replicas?.count ?? 0, env)),
+      )
+      return [...findings.flat(), permissionFinding(await this.#try())]
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  /** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
+  async #try(): Promise<unknown> {
+    const { resource, claims } = trial(this.#user.env.id())
+    try {
+      for (const claim of claims) await this.claim(claim)
+      await this.pulse(claims)
+      for (const { id } of claims) await this.release(resource, id)
+      await this.read(resource, true)
+      return this.#user.ears.refusal ?? null
+    } catch (error) {
+      return error
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#watches.end()
+    await this.#user.ears.leave(this.#channel, this.#listener)
+    await this.#user.leave()
+  }
+
+  /** Beside the first claim, not before it: that costs it no time. */
+  #listen(): void {
+    this.#listening ??= this.#user.ears.listen(this.#channel, this.#listener).catch(() => {})
+  }
+
+  #onGap(): void {
+    if (this.#isHearing || this.#mayHaveMissed) this.#context.push({ type: 'gap' })
+    this.#isHearing = true
+  }
+
+  #onMessage(message: string): void {
+    if (this.#closing) return
+    const match = /^(?:granted (\d+)|lost) (\S+) (.*)$/s.exec(message)
+    const resource = this.#names.resourceOf(match?.[3] ?? '')
+    if (!match || resource === null) return
+    const id = fromToken(match[2] ?? '')
+    if (match[1] === undefined) this.#context.push({ type: 'lost', resource, id })
+    else this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
+  }
+
+  async #beat(groups: readonly { key: string; indexes: readonly number[] }[], beats: readonly Beat[]) {
+    const keys = groups.map(({ key }) => key)
+    const args = groups.flatMap(({ indexes }) => [
+      String(indexes.length),
+      ...indexes.flatMap((index) => beatArguments(beats[index] as Beat)),
+    ])
+    const { runner, replicas } = this.#user
+    try {
+      if (!replicas) return String(await runner.run(pulseScript, keys, args))
+      const { reply, acknowledged } = await runner.runDurably(pulseScript, keys, args, replicas)
+      // A renewal that a fail-over could lose must not be relied upon.
+      if (acknowledged < replicas.count)
+        throw outOfReach(`only ${acknowledged} of ${replicas.count} replicas have the renewal`)
+      return String(reply)
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  async #view(resource: string): Promise<LineView | null> {
+    const [time, hash] = (await this.#run(viewScript, this.#names.line(resource), [])) as [unknown, unknown[]]
+    const fields = new Map<string, string>()
+    for (let at = 0; at + 1 < hash.length; at += 2) fields.set(String(hash[at]), String(hash[at + 1]))
+    return lineView(resource, Number(time), fields)
+  }
+
+  async #run(scripts: Scripts, key: string, args: readonly string[]): Promise<unknown> {
+    this.#checkOpen()
+    try {
+      return await this.#user.runner.run(scripts, [key], args)
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  async #open() {
+    try {
+      return await this.#user.runner.open()
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw closed()
+  }
+}
+
+/** One claim in the words of the turn script. */
+function claimText(request: ClaimRequest, channel: string): string {
+  const { permits, capacity, floor, block, info } = request
+  const maxHold = request.maxHoldMs === null ? 0 : toUs(request.maxHoldMs)
+  const durations = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)} ${maxHold}`
+  return `${modeOf(request)} ${token(request.id)} ${channel} ${permits} ${capacity} ${durations} ${floor} ${block} ${info}`
+}
+
+/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+function trial(name: string): { resource: string; claims: ClaimRequest[] } {
+  const resource = `holdfast doctor ${name}`
+  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
+}
+
+function modeOf({ adopts, steal, queue }: ClaimRequest): string {
+  if (adopts) return `adopt/${token(adopts.id)}/${adopts.fence}`
+  if (steal) return 'steal'
+  return queue ? 'queue' : 'try'
+}
+
+function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {
+  return [token(id), toUs(leaseMs), toUs(presenceMs), String(permits ?? '-'), String(block ?? '-')]
+}
+
+function stateValue(version: unknown, value: unknown): StateValue | null {
+  return Number(version) === 0 ? null : { version: Number(version), value: String(value) }
+}

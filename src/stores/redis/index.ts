@@ -1,0 +1,141 @@
+import { type Duration, toMs } from '../../base/duration.js'
+import { type Env, systemEnv } from '../../base/env.js'
+import { invalid } from '../../base/errors.js'
+import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { type Address, checkPackage, parseAddress } from './address.js'
+import { RedisConnection } from './connection.js'
+import type { Driver, Replicas } from './driver.js'
+import { type IoredisClient, type IoredisCluster, IoredisDriver, isIoredis } from './ioredis.js'
+import {
+  isNodeRedis,
+  type NodeRedisClient,
+  type NodeRedisCluster,
+  NodeRedisDriver,
+  type NodeRedisSentinel,
+} from './node-redis.js'
+import { openAddress, type PackageName } from './packages.js'
+import { RedisUser } from './user.js'
+
+/** A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. */
+export type RedisClient =
+  | IoredisClient
+  | IoredisCluster
+  | NodeRedisClient
+  | NodeRedisCluster
+  | NodeRedisSentinel
+
+export interface RedisOptions {
+  /** What all keys and channels begin with. `holdfast` unless told. */
+  prefix?: string
+  /** With a URL: which package to use. Otherwise `ioredis`, `redis` or `iovalkey`, whichever is installed. */
+  driver?: PackageName
+  /** A grant or renewal counts only once so many replicas have it (WAIT). 0 unless told. */
+  replicas?: number
+  /** How long to wait for them. A second unless told. */
+  replicaTimeout?: Duration
+  /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
+  retention?: Duration
+  /** Time other than the server's, for simulations. */
+  env?: Env
+}
+
+/**
+ * A store on Redis 6.2 or later, or Valkey: a single server, Sentinel or Cluster; by a URL, or by the client that you have, which stays
+ * yours: Holdfast closes only what it has opened.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { redis } from 'holdfast/redis'
+ *
+ * const locks = new Holdfast(redis('redis://localhost:6379'))
+ * await locks.mutex('report').run(async () => console.log('the only one in the fleet'))
+ * await locks.close()
+ * ```
+ */
+export function redis(urlOrClient: string | RedisClient, options: RedisOptions = {}): Store {
+  const address = typeof urlOrClient === 'string' ? withOptions(parseAddress(urlOrClient), options) : null
+  if (!address && options.driver !== undefined)
+    throw invalid('driver says which package opens a URL; a client of yours is used as it is')
+  const openDriver = opener(address ?? urlOrClient)
+  const user = new RedisUser({
+    openDriver,
+    env: options.env ?? systemEnv,
+    clock: options.env ?? null,
+    prefix: checkPrefix(options.prefix ?? address?.prefix ?? 'holdfast'),
+    replicas: checkReplicas(options),
+    retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
+  })
+  return new RedisStore(user, {
+    isCluster: address ? address.kind === 'cluster' : isCluster(urlOrClient),
+    mayMissMessages: address ? isUnwatchedAddress(address) : isUnwatched(urlOrClient),
+  })
+}
+
+class RedisStore implements Store {
+  readonly name = 'redis'
+  readonly capabilities: Capabilities
+  readonly #user: RedisUser
+
+  constructor(user: RedisUser, topology: { isCluster: boolean; mayMissMessages: boolean }) {
+    this.#user = user
+    this.capabilities = {
+      perHoldLease: true,
+      // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
+      // and in a call of its own it does not suffer from a dead master of others.
+      maxBeats: topology.isCluster ? 1 : 1000,
+      askNextEveryMs: topology.mayMissMessages ? 1000 : null,
+      // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
+      confirmHandOffs: user.replicas !== null,
+    }
+  }
+
+  connect(client: ClientContext): Connection {
+    return new RedisConnection(this.#user, client)
+  }
+}
+
+function isCluster(client: unknown): boolean {
+  const { nodes, nodeClient } = client as { nodes?: unknown; nodeClient?: unknown }
+  return typeof nodes === 'function' || typeof nodeClient === 'function'
+}
+
+/** node-redis' Sentinel mends its connection for messages by itself, and does not say so. */
+function isUnwatched(client: unknown): boolean {
+  return typeof (client as Partial<NodeRedisSentinel>).getMasterNode === 'function'
+}
+
+/** Which package it will be is known only when it is loaded. */
+function isUnwatchedAddress({ kind, driver = 'redis' }: Address): boolean {
+  return kind === 'sentinel' && driver === 'redis'
+}
+
+function opener(from: Address | string | RedisClient): () => Promise<Driver> {
+  if (typeof from !== 'object' || from === null)
+    throw invalid(
+      'redis() takes a URL, such as redis://localhost:6379, or a client of ioredis, redis or iovalkey',
+    )
+  if ('kind' in from) return () => openAddress(from)
+  if (isIoredis(from)) return async () => new IoredisDriver(from, false)
+  if (isNodeRedis(from)) return async () => new NodeRedisDriver(from, false)
+  throw invalid(
+    'This is no client that Holdfast knows; give a client, Cluster or Sentinel of ioredis, redis (5 or later) or iovalkey, or a URL',
+  )
+}
+
+function withOptions(address: Address, { driver }: RedisOptions): Address {
+  return driver === undefined ? address : { ...address, driver: checkPackage(driver) }
+}
+
+function checkPrefix(prefix: unknown): string {
+  if (typeof prefix !== 'string' || !/^[^{}\s]+$/.test(prefix))
+    throw invalid(`prefix is '${String(prefix)}', but must be text without braces or white space`)
+  return prefix
+}
+
+function checkReplicas({ replicas = 0, replicaTimeout = '1s' }: RedisOptions): Replicas | null {
+  if (!Number.isInteger(replicas) || replicas < 0)
+    throw invalid(`replicas is ${replicas}, but must be the number of replicas that must have a grant`)
+  const timeoutMs = toMs(replicaTimeout, { name: 'replicaTimeout', minMs: 1 })
+  return replicas === 0 ? null : { count: replicas, timeoutMs }
+}

@@ -1,0 +1,201 @@
+import {
+  byHash,
+  type Driver,
+  type Durable,
+  type Ear,
+  type EarHandlers,
+  type Master,
+  type Replicas,
+} from './driver.js'
+import type { Script } from './lua/script.js'
+
+/** The part of ioredis (5, 6) and iovalkey that is used: a single server or Sentinel. */
+export interface IoredisClient {
+  evalsha(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>
+  eval(text: string, keyCount: number, ...rest: string[]): Promise<unknown>
+  script(load: 'LOAD', text: string): Promise<unknown>
+  pipeline(): IoredisPipeline
+  scan(
+    cursor: string,
+    match: 'MATCH',
+    pattern: string,
+    count: 'COUNT',
+    number: number,
+  ): Promise<[string, string[]]>
+  call(command: string, ...args: string[]): Promise<unknown>
+  subscribe(...channels: string[]): Promise<unknown>
+  unsubscribe(...channels: string[]): Promise<unknown>
+  duplicate(overrides?: object): IoredisClient
+  connect(): Promise<unknown>
+  disconnect(): void
+  on(event: string, listener: (...args: never[]) => void): unknown
+  readonly options: {
+    readonly keyPrefix?: string | undefined
+    readonly host?: string | undefined
+    readonly port?: number | undefined
+  }
+}
+
+/** The part of a Cluster of ioredis and iovalkey that is used. */
+export interface IoredisCluster extends Omit<IoredisClient, 'duplicate' | 'scan' | 'options'> {
+  nodes(role: 'master'): IoredisClient[]
+  duplicate(nodes?: never, overrides?: object): IoredisCluster
+  readonly options: { readonly keyPrefix?: string | undefined }
+}
+
+interface IoredisPipeline {
+  evalsha(sha: string, keyCount: number, ...rest: string[]): IoredisPipeline
+  eval(text: string, keyCount: number, ...rest: string[]): IoredisPipeline
+  call(command: string, ...args: string[]): IoredisPipeline
+  exec(): Promise<[Error | null, unknown][] | null>
+}
+
+/** What may tell of a lost connection, of a single server and of a node of a Cluster. */
+const LOSSES = ['close', '-node', 'node error'] as const
+const KEYS_AT_ONCE = 1000
+
+/** No commands are kept for later: what is repeated, and until when, is the engine's business. It ends for good when it is cut. */
+const EAR_OPTIONS = {
+  lazyConnect: true,
+  retryStrategy: null,
+  autoResubscribe: false,
+  enableReadyCheck: false,
+  maxRetriesPerRequest: 0,
+  keyPrefix: '',
+}
+
+export function isIoredis(client: object): client is IoredisClient | IoredisCluster {
+  return ['evalsha', 'pipeline', 'duplicate', 'subscribe', 'disconnect'].every(
+    (method) => typeof (client as Record<string, unknown>)[method] === 'function',
+  )
+}
+
+function isCluster(client: IoredisClient | IoredisCluster): client is IoredisCluster {
+  return typeof (client as { nodes?: unknown }).nodes === 'function'
+}
+
+/** ioredis and iovalkey, which have the same interface. */
+export class IoredisDriver implements Driver {
+  readonly isCluster: boolean
+  losses = 0
+  readonly #client: IoredisClient | IoredisCluster
+  readonly #ownsClient: boolean
+  readonly #keyPrefix: string
+  #durable: IoredisClient | IoredisCluster | undefined
+
+  constructor(client: IoredisClient | IoredisCluster, ownsClient: boolean) {
+    this.#client = client
+    this.#ownsClient = ownsClient
+    this.isCluster = isCluster(client)
+    this.#keyPrefix = client.options.keyPrefix ?? ''
+    for (const event of LOSSES) client.on(event, () => this.losses++)
+    if (ownsClient) quieten(client)
+  }
+
+  async teach(script: Script): Promise<void> {
+    await Promise.all(this.#masters().map((node) => node.script('LOAD', script.text))).catch(() => {})
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const client = this.#client
+    return byHash(
+      () => client.evalsha(script.sha, keys.length, ...keys, ...args),
+      () => client.eval(script.text, keys.length, ...keys, ...args),
+    )
+  }
+
+  async runDurably(script: Script, keys: readonly string[], args: readonly string[], wanted: Replicas) {
+    this.#durable ??= this.#duplicate()
+    const client = this.#durable
+    const wait = [String(wanted.count), String(Math.ceil(wanted.timeoutMs))]
+    const once = async (start: (pipeline: IoredisPipeline) => IoredisPipeline): Promise<Durable> => {
+      const [script, acknowledged] =
+        (await start(client.pipeline())
+          .call('WAIT', ...wait)
+          .exec()) ?? []
+      const error = script?.[0] ?? acknowledged?.[0]
+      if (error) throw error
+      return { reply: script?.[1], acknowledged: Number(acknowledged?.[1]) }
+    }
+    const run: typeof once = (start) =>
+      once(start).catch(async (error: Error) => {
+        if (!error.message.startsWith('MOVED')) throw error
+        // A pipeline does not follow a slot that has moved; an ordinary command does, and then the Cluster knows.
+        await client.eval('return 1', 1, keys[0] ?? '')
+        return once(start)
+      })
+    return byHash(
+      () => run((pipeline) => pipeline.evalsha(script.sha, keys.length, ...keys, ...args)),
+      () => run((pipeline) => pipeline.eval(script.text, keys.length, ...keys, ...args)),
+    )
+  }
+
+  async *scan(pattern: string): AsyncIterable<readonly string[]> {
+    const prefix = this.#keyPrefix
+    for (const node of this.#masters()) {
+      let cursor = '0'
+      do {
+        // A prefix of the client's own is put before keys, but not before patterns; and what comes back carries it.
+        const found = await node.scan(cursor, 'MATCH', escapeGlob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
+        cursor = String(found[0])
+        yield found[1].map((key) => String(key).slice(prefix.length))
+      } while (cursor !== '0')
+    }
+  }
+
+  async masters(): Promise<readonly Master[]> {
+    return this.#masters().map((node) => ({
+      name: this.isCluster ? `${node.options.host}:${node.options.port}` : null,
+      command: (command, ...args) => node.call(command, ...args),
+    }))
+  }
+
+  async openEar({ onMessage, onEnd }: EarHandlers): Promise<Ear> {
+    const ear = this.#someNode().duplicate(EAR_OPTIONS)
+    quieten(ear)
+    ear.on('message', (channel: unknown, message: unknown) => onMessage(String(channel), String(message)))
+    ear.on('end', onEnd)
+    await ear.connect()
+    return {
+      subscribe: async (channels) => void (await ear.subscribe(...channels)),
+      unsubscribe: async (channel) => void (await ear.unsubscribe(channel)),
+      close: () => ear.disconnect(),
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#durable?.disconnect()
+    if (this.#ownsClient) this.#client.disconnect()
+  }
+
+  /** Messages go to every node of a Cluster, so any will do. */
+  #someNode(): IoredisClient {
+    const nodes = this.#masters()
+    const node = nodes[this.losses % Math.max(1, nodes.length)]
+    if (!node) throw new Error('No node of the Cluster is known yet')
+    return node
+  }
+
+  #masters(): IoredisClient[] {
+    return isCluster(this.#client) ? this.#client.nodes('master') : [this.#client]
+  }
+
+  #duplicate(): IoredisClient | IoredisCluster {
+    const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate()
+    for (const event of LOSSES) copy.on(event, () => this.losses++)
+    quieten(copy)
+    return copy
+  }
+}
+
+/** Of a client that we have opened: its errors are told by the calls that fail, and it does not keep the process from ending. */
+function quieten(client: IoredisClient | IoredisCluster): void {
+  const unref = (): void => (client as { stream?: { unref?(): void } }).stream?.unref?.()
+  client.on('error', () => {})
+  client.on('connect', unref)
+  client.on('+node', (node: IoredisClient) => quieten(node))
+}
+
+function escapeGlob(text: string): string {
+  return text.replace(/[\\*?[\]^]/g, '\\$&')
+}

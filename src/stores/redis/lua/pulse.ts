@@ -1,0 +1,106 @@
+import { lineLua } from './line.js'
+import { defineScript } from './script.js'
+
+/**
+ * Renews holds and keeps places, and tells what became of each.
+ *
+ *     KEYS     one or more lines, each once; in a Cluster just one
+ *     ARGV[1]  retentionMs
+ *     then for each line: the number of its beats, and for each beat: ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none)
+ *     result   one text, the answers in the order of the beats with a comma between:
+ *              held FENCE LEFT BLOCK (- none) | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
+ *              error MESSAGE (for every beat of a line that cannot be read)
+ *
+ * Durations are microseconds. An id that is not in its line is gone, for ever: nothing is created here.
+ * A client may have thousands of holds, most of them alone in their lines: `quickBeat` is for those.
+ */
+export const pulseScript = defineScript(`
+local replies = {}
+local beatAll
+local wallText = string.format('%.0f', wall)
+
+local function prepare()
+${lineLua}
+  local function refresh(first, last)
+    local hasShrunk = false
+    for place = first, last, 5 do
+      local id = ARGV[place]
+      local row = find(id)
+      if row and row.fence == 0 then
+        row.expires = math.max(row.expires, now + tonumber(ARGV[place + 2]))
+      elseif row then
+        row.expires = math.max(row.expires, math.min(now + tonumber(ARGV[place + 1]), latestEnd(row)))
+        local permits = tonumber(ARGV[place + 3])
+        if permits and permits < row.permits then
+          line.used = line.used - row.permits + permits
+          row.permits = permits
+          hasShrunk = true
+        end
+      end
+      if row then
+        line.need = math.max(line.need, row.expires)
+        touch(id)
+      end
+    end
+    return hasShrunk
+  end
+
+  local function answer(id, block)
+    local row = find(id)
+    if not row then return 'gone' end
+    if row.fence == 0 then return waitingText(id, row) end
+    local first = block and string.format('%.0f', nextFence(0, block)) or '-'
+    return string.format('held %.0f %.0f %s', row.fence, row.expires - now, first)
+  end
+
+  beatAll = function(key, first, last)
+    open(key, ARGV[first])
+    settle()
+    if refresh(first, last) then settle() end
+    local answers = {}
+    for place = first, last, 5 do
+      answers[#answers + 1] = answer(ARGV[place], tonumber(ARGV[place + 4]))
+    end
+    close()
+    return answers
+  end
+end
+
+-- The renewal of the only claim in a line. Tells nothing if it is another case.
+local function quickBeat(key, place)
+  if ARGV[place + 3] ~= '-' or ARGV[place + 4] ~= '-' then return end
+  local text = redis.call('HGET', key, '#')
+  if not text then return 'gone' end
+  local counter, ttl, seen, id, fence, expires, rest = string.match(text, '^(%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+ %d+ %d+ 0 .*)$')
+  if id ~= ARGV[place] then return end
+  expires = tonumber(expires)
+  if expires <= wall or tonumber(seen) > wall then return end
+  expires = math.max(expires, wall + tonumber(ARGV[place + 1]))
+  local endsAt = expires + retentionMs * 1000
+  local isKeptLonger = tonumber(ttl) < endsAt
+  if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionMs * 1000) end
+  redis.call('HSET', key, '#', counter .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' ' .. fence .. ' '
+    .. string.format('%.0f', expires) .. ' ' .. rest)
+  if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt - wall) / 1000 + retentionMs))) end
+  return 'held ' .. fence .. string.format(' %.0f -', expires - wall)
+end
+
+local function beat(key, first, last)
+  local reply = last - first == 4 and quickBeat(key, first)
+  if reply then return { reply } end
+  if not beatAll then prepare() end
+  return beatAll(key, first, last)
+end
+
+local at = 2
+for _, key in ipairs(KEYS) do
+  local first, last = at + 1, at + 5 * tonumber(ARGV[at])
+  at = last + 1
+  local isDone, answers = pcall(beat, key, first, last)
+  local message = not isDone and string.gsub(type(answers) == 'table' and answers.err or tostring(answers), ',', ';')
+  for place = first, last, 5 do
+    replies[#replies + 1] = message and 'error ' .. message or answers[(place - first) / 5 + 1]
+  end
+end
+return table.concat(replies, ',')
+`)

@@ -1,0 +1,70 @@
+import type { BeatReply, ClaimReply, ClaimView, Waiting } from '../../contract/store.js'
+import { fromToken } from './names.js'
+
+/** The words of the scripts, as the contract has them. Durations travel as microseconds. */
+
+export function toUs(ms: number): string {
+  // Beyond this no sum with the clock would be exact; it is a hundred years and more.
+  return String(Math.min(Math.round(ms * 1000), 2 ** 52))
+}
+
+export function toMs(us: string | undefined): number {
+  return Number(us) / 1000
+}
+
+export function claimReply(text: string): ClaimReply {
+  const [status, first, second, third, fourth] = text.split(' ')
+  switch (status) {
+    case 'granted':
+      return { status, fence: Number(first), leaseMs: toMs(second) }
+    case 'waiting':
+      return waiting(first, second, third, fourth)
+    case 'capacity':
+      return { status: 'refused', reason: status, capacity: Number(first) }
+    case 'busy':
+    case 'gone':
+      return { status: 'refused', reason: status }
+    default:
+      throw new Error(`Redis answered '${text}' to a claim`)
+  }
+}
+
+export function beatReply(text: string): BeatReply {
+  const [status, first, second, third, fourth] = text.split(' ')
+  switch (status) {
+    case 'held': {
+      const held = { status, fence: Number(first), leaseMs: toMs(second) } as const
+      return third === '-' ? held : { ...held, block: Number(third) }
+    }
+    case 'waiting':
+      return waiting(first, second, third, fourth)
+    case 'gone':
+      return { status }
+    default:
+      throw new Error(`Redis answered '${text}' to a beat`)
+  }
+}
+
+function waiting(left?: string, isNext?: string, freeIn?: string, grantsAbove?: string): Waiting {
+  return {
+    status: 'waiting',
+    presenceMs: toMs(left),
+    isNext: isNext === '1',
+    freeInMs: freeIn === '-' ? null : toMs(freeIn),
+    grantsAbove: Number(grantsAbove),
+  }
+}
+
+/** One of those whom an operator has robbed. */
+export function robbedView(text: string): ClaimView {
+  const [, id = '', permits, fence, age, left, info = ''] =
+    /^(\S+) (\d+) (\d+) (-?\d+) (-?\d+) (.*)$/s.exec(text) ?? []
+  return {
+    id: fromToken(id),
+    permits: Number(permits),
+    fence: Number(fence),
+    info,
+    ageMs: toMs(age),
+    expiresInMs: toMs(left),
+  }
+}

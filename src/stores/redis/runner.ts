@@ -1,0 +1,70 @@
+import type { Env } from '../../base/env.js'
+import type { Driver, Replicas } from './driver.js'
+import type { Script, Scripts } from './lua/script.js'
+import { turnScript } from './lua/turn.js'
+
+export interface RunnerOptions {
+  openDriver(): Promise<Driver>
+  readonly retentionMs: number
+  /** null: the server's clock, as it must be. A simulation gives its own. */
+  readonly clock: Env | null
+}
+
+/** Runs scripts on a Redis that is opened at the first call. */
+export class Runner {
+  readonly #options: RunnerOptions
+  #opening: Promise<Driver> | undefined
+  driver: Driver | undefined
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+  }
+
+  /** A failed attempt is forgotten: the next call tries anew. */
+  open(): Promise<Driver> {
+    this.#opening ??= this.#openOnce().catch((error) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async #openOnce(): Promise<Driver> {
+    const driver = await this.#options.openDriver()
+    // Claims that find the script missing are sent again, behind those that came after them: better that it is there from the start.
+    const learnt = driver.teach(this.#scriptOf(turnScript))
+    // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
+    if (driver.isCluster) await learnt
+    this.driver = driver
+    return driver
+  }
+
+  async run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const driver = this.driver ?? (await this.open())
+    return driver.run(this.#scriptOf(scripts), keys, this.#withConstants(args))
+  }
+
+  async runDurably(scripts: Scripts, keys: readonly string[], args: readonly string[], wanted: Replicas) {
+    const driver = this.driver ?? (await this.open())
+    return driver.runDurably(this.#scriptOf(scripts), keys, this.#withConstants(args), wanted)
+  }
+
+  async close(): Promise<void> {
+    const opening = this.#opening
+    this.#opening = undefined
+    this.driver = undefined
+    const driver = await opening?.catch(() => undefined)
+    await driver?.close()
+  }
+
+  #scriptOf(scripts: Scripts): Script {
+    return this.#options.clock ? scripts.byCaller : scripts.byServer
+  }
+
+  #withConstants(args: readonly string[]): string[] {
+    const { retentionMs, clock } = this.#options
+    const complete = [String(retentionMs), ...args]
+    if (clock) complete.push(String(Math.round(clock.wallMs() * 1000)))
+    return complete
+  }
+}

@@ -1,0 +1,48 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Finding } from '../../contract/store.js'
+import type { Database } from '../../drivers/sqlite.js'
+
+/** File systems that reach over a network, by the magic numbers of Linux (statfs(2)). Their locks cannot be relied upon. */
+const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB2'],
+  [0x00c36400, 'Ceph'],
+  [0x01021997, '9P'],
+])
+
+export function checkFile(database: Database, path: string): Finding[] {
+  return [checkJournal(database, path), checkFileSystem(path), checkIntegrity(database, path)]
+}
+
+function checkJournal(database: Database, path: string): Finding {
+  const mode = String(database.prepare('PRAGMA journal_mode').get()?.['journal_mode'])
+  const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.['version'])
+  return mode === 'wal'
+    ? { level: 'fine', about: 'journal', text: `SQLite ${version} in WAL mode; a crash loses no hold.` }
+    : {
+        level: 'risk',
+        about: 'journal',
+        text: `${path} is in journal mode ${mode}, in which readers and writers stop each other; let Holdfast make the file anew.`,
+      }
+}
+
+function checkFileSystem(path: string): Finding {
+  const about = 'file system'
+  // The numbers are Linux's; elsewhere the type means something else.
+  const type = process.platform === 'linux' ? statfsSync(dirname(path)).type : 0
+  const name = NETWORK_FILE_SYSTEMS.get(type >>> 0)
+  if (name === undefined) return { level: 'fine', about, text: `${dirname(path)} is on a local disk.` }
+  const text = `${dirname(path)} is on ${name}, whose file locks cannot be relied upon; move the file to a local disk, or use a server.`
+  return { level: 'fault', about, text }
+}
+
+function checkIntegrity(database: Database, path: string): Finding {
+  const about = 'integrity'
+  const result = String(database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'])
+  if (result === 'ok') return { level: 'fine', about, text: `${path} is sound.` }
+  const text = `${path} is damaged (${result}); stop its users, move it and its -wal and -shm files away, start again.`
+  return { level: 'fault', about, text }
+}

@@ -1,0 +1,18 @@
+// Node has had it for long; its types have it only in newer versions.
+declare const DOMException: new (message: string, options: { name: string; cause?: unknown }) => Error
+
+export function notSupported(message: string): Error {
+  return new DOMException(message, { name: 'NotSupportedError' })
+}
+
+/** A closed client is to its locks what a document that is no longer shown is in a browser. */
+export function closedClient(cause: unknown): Error {
+  const message = 'The Holdfast client of this LockManager is closed; make a new one to go on'
+  return new DOMException(message, { name: 'InvalidStateError', cause })
+}
+
+/** For a lock that its holder has no longer, although its callback is not over. */
+export function lockLost(name: string, cause: unknown): Error {
+  const message = `The lock '${name}' was stolen or lost before its callback was done`
+  return new DOMException(message, { name: 'AbortError', cause })
+}

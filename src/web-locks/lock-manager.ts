@@ -1,0 +1,159 @@
+import { HoldfastError } from '../base/errors.js'
+import { EXCLUSIVE } from '../contract/admit.js'
+import type { Hold } from '../engine/hold.js'
+import { type Entrance, enter, type LockContext, leave } from '../primitives/entrance.js'
+import { Holdfast } from '../primitives/holdfast.js'
+import { holdOf, lostUnnoticed, settled } from '../primitives/inside.js'
+import type { LockKind } from '../primitives/options.js'
+import { SHARED } from '../primitives/read-write.js'
+import { closedClient, lockLost } from './dom-exception.js'
+import { shapeAsInterface } from './interface.js'
+import { Lock } from './lock.js'
+import { resourceOf } from './names.js'
+import { checkRequest, type LockRequest, toRequest } from './request.js'
+import { snapshot } from './snapshot.js'
+import type { LockGrantedCallback, LockManagerOptions, LockManagerSnapshot, LockOptions } from './types.js'
+import { Unanswered } from './unanswered.js'
+
+/** A store that is silent about one lock shall not keep another one taken. */
+const PATIENCE_MS = 100
+
+/**
+ * The Web Locks API of browsers, across machines: what `navigator.locks` is there. See `docs/web-locks.md`.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { sqlite } from 'holdfast/sqlite'
+ * import { LockManager } from 'holdfast/web-locks'
+ *
+ * const locks = new LockManager(new Holdfast(sqlite('./locks.db')))
+ * await locks.request('order:42', async (lock) => {
+ *   console.log(lock.name, lock.mode)
+ * })
+ * ```
+ */
+export class LockManager {
+  readonly #context: LockContext
+  readonly #options: LockManagerOptions
+  readonly #unanswered = new Unanswered()
+
+  constructor(locks: Holdfast, options: LockManagerOptions = {}) {
+    if (!(locks instanceof Holdfast))
+      throw new TypeError('new LockManager() takes a client: new LockManager(new Holdfast(store))')
+    if (typeof options !== 'object' || options === null)
+      throw new TypeError("The options of new LockManager() are an object, such as { lease: '30s' }")
+    this.#context = Holdfast.contextOf(locks)
+    this.#options = options
+  }
+
+  /**
+   * Asks for a lock, and calls back when it is granted. It is held until what the callback returned has settled; then, after its
+   * release, the promise settles in the same way. It rejects with an AbortError when the lock is stolen or lost in the meantime.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   * import { LockManager } from 'holdfast/web-locks'
+   *
+   * const locks = new LockManager(new Holdfast(memory()))
+   * const total = await locks.request('report', { mode: 'shared', signal: AbortSignal.timeout(5000) }, async () => 42)
+   * console.log(total)
+   * ```
+   */
+  request<T>(name: string, callback: (lock: Lock) => T): Promise<Awaited<T>>
+  request<T>(name: string, options: LockOptions, callback: LockGrantedCallback<T>): Promise<Awaited<T>>
+  async request(name: unknown, second: unknown, ...third: unknown[]): Promise<unknown> {
+    const [options, callback] = third.length === 0 ? [undefined, second] : [second, third[0]]
+    const request = toRequest(name, options, callback)
+    this.#throwIfClosed()
+    checkRequest(request)
+    const entrance = await this.#enter(request)
+    const { callback: onGranted, signal } = request
+    if (!entrance) return onGranted(null)
+    // Aborted when it was granted already, but its callback not called yet.
+    if (signal?.aborted) {
+      void leave(this.#context.engine, entrance)
+      throw signal.reason
+    }
+    return this.#whileHeld(request, holdOf(this.#context, entrance))
+  }
+
+  /**
+   * Who holds and who waits, for every lock of the space. By the time you read the answer it may have changed: for people, not for
+   * decisions.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   * import { LockManager } from 'holdfast/web-locks'
+   *
+   * const locks = new LockManager(new Holdfast(memory()))
+   * const { held, pending } = await locks.query()
+   * for (const { name, mode, clientId } of held) console.log(clientId, 'holds', name, mode)
+   * console.log(pending.length, 'wait')
+   * ```
+   */
+  async query(): Promise<LockManagerSnapshot> {
+    this.#throwIfClosed()
+    await this.#unanswered.wait()
+    return snapshot(this.#context.engine)
+  }
+
+  #throwIfClosed(): void {
+    try {
+      this.#context.engine.throwIfClosed()
+    } catch (error) {
+      throw inWebTerms(error, undefined)
+    }
+  }
+
+  /** The claim is handed to the store before anything is awaited, so requests arrive in the order in which they are made. */
+  async #enter({ name, mode, ifAvailable, steal, signal }: LockRequest): Promise<Entrance | null> {
+    const permits = mode === 'shared' ? SHARED : EXCLUSIVE
+    const kind: LockKind = { resource: resourceOf(name), permits, capacity: EXCLUSIVE, isReentrant: false }
+    const onWaiting = this.#unanswered.add()
+    const limits = { waitMs: ifAvailable ? 0 : Infinity, signal, onWaiting }
+    try {
+      return await enter(this.#context, steal ? { ...kind, steal } : kind, this.#options, limits)
+    } catch (error) {
+      throw inWebTerms(error, signal)
+    } finally {
+      onWaiting()
+    }
+  }
+
+  /** Settles at once when the lock is stolen or lost: the callback goes on, but what becomes of it is nobody's business any more. */
+  #whileHeld({ name, mode, callback }: LockRequest, hold: Hold): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const onLoss = (): void => reject(lockLost(name, hold.signal.reason))
+      hold.signal.addEventListener('abort', onLoss, { once: true })
+      if (hold.signal.aborted) onLoss()
+
+      const run = async (): Promise<void> => {
+        const outcome = await settled(() => callback(new Lock(name, mode, hold)))
+        // What it has requested comes before its release: its other requests are called back before those that wait for this lock.
+        await this.#unanswered.waitAtMost(this.#context.engine.env, PATIENCE_MS)
+        // A failed release hides neither the value nor the error of the callback: the lock ends with its lease.
+        const wasHeld = await hold.release().catch(() => true)
+        if ('error' in outcome) reject(outcome.error)
+        else if (!wasHeld) reject(lockLost(name, hold.lostBecause ?? lostUnnoticed(hold.resource)))
+        else resolve(outcome.value)
+      }
+      void run()
+    })
+  }
+
+  static {
+    shapeAsInterface(LockManager, 'LockManager', ['request', 'query'])
+  }
+}
+
+/** What the specification wants the caller to see. Failures of the store, of which it knows nothing, pass as they are. */
+function inWebTerms(error: unknown, signal: AbortSignal | undefined): unknown {
+  if (!(error instanceof HoldfastError)) return error
+  if (error.code === 'ABORTED') return signal?.reason
+  return error.code === 'CLOSED' ? closedClient(error) : error
+}

@@ -1,0 +1,47 @@
+import { Hold } from '../engine/hold.js'
+import { shapeAsInterface } from './interface.js'
+import type { LockMode } from './types.js'
+
+/** What the callback of `request` gets: the lock as it was asked for. */
+export class Lock {
+  readonly #name: string
+  readonly #mode: LockMode
+  readonly #hold: Hold
+
+  /** @internal Made by `LockManager.request`. */
+  constructor(name: string, mode: LockMode, hold: Hold) {
+    if (!(hold instanceof Hold))
+      throw new TypeError('Illegal constructor: a Lock is made by LockManager.request()')
+    this.#name = name
+    this.#mode = mode
+    this.#hold = hold
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  get mode(): LockMode {
+    return this.#mode
+  }
+
+  /**
+   * Aborts when the lock is stolen or lost, with a HOLD_LOST error as its reason: stop working then. Not in the specification, which
+   * tells only the caller of `request`.
+   */
+  get signal(): AbortSignal {
+    return this.#hold.signal
+  }
+
+  /**
+   * The number of this hold: greater than that of every earlier one of this name. Hand it to whatever checks fences. Not in the
+   * specification, which knows one machine only.
+   */
+  get fence(): number {
+    return this.#hold.fence
+  }
+
+  static {
+    shapeAsInterface(Lock, 'Lock', ['name', 'mode', 'signal', 'fence'])
+  }
+}

@@ -1,0 +1,21 @@
+import { EXCLUSIVE } from '../contract/admit.js'
+import type { ClaimView } from '../contract/store.js'
+import { clientOf, type Engine } from '../engine/engine.js'
+import { nameOf } from './names.js'
+import type { LockInfo, LockManagerSnapshot } from './types.js'
+
+/** All locks of the space, whoever made them: a mutex is an exclusive lock, a reader a shared one. A semaphore is no lock. */
+export async function snapshot(engine: Engine): Promise<LockManagerSnapshot> {
+  const held: LockInfo[] = []
+  const pending: LockInfo[] = []
+  for await (const { resource, capacity, claims } of engine.inspect({ prefix: '' })) {
+    if (capacity !== EXCLUSIVE) continue
+    for (const claim of claims) (claim.fence === null ? pending : held).push(lockInfo(resource, claim))
+  }
+  return { held, pending }
+}
+
+function lockInfo(resource: string, claim: ClaimView): LockInfo {
+  const mode = claim.permits === EXCLUSIVE ? 'exclusive' : 'shared'
+  return { name: nameOf(resource), mode, clientId: clientOf(claim.id) }
+}

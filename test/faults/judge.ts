@@ -1,0 +1,117 @@
+import { HoldfastError } from '../../src/base/errors.js'
+import type { Hold } from '../../src/engine/hold.js'
+import { now, pass } from '../../src/testing/conformance/checks.js'
+
+export interface Grant {
+  readonly client: number
+  readonly resource: string
+  readonly fence: number
+  readonly at: number
+}
+
+/** Two grants that should not both be: both believed in at one moment, or the later with a fence that is not above the earlier one's. */
+export interface Conflict {
+  readonly earlier: Grant
+  readonly later: Grant
+}
+
+export interface WatchedHold {
+  /** Notes how long the hold is good for by now. */
+  look(): void
+  /** From here on nobody relies on it. */
+  end(): void
+  /** Resolves when its loss has been reported, and notes if that was late. */
+  reported(): Promise<void>
+}
+
+/** A timer can fire so late on a busy machine. What the holder asks, `isValid`, is not late at all. */
+const LATE_MS = 1000
+
+/** Looks at every grant, and writes down what must not be. */
+export class Judge {
+  readonly grants: Grant[] = []
+  readonly overlaps: Conflict[] = []
+  readonly lowered: Conflict[] = []
+  readonly lateLosses: string[] = []
+  readonly oddFailures: string[] = []
+  readonly recoveries: { tookMs: number; boundMs: number }[] = []
+  losses = 0
+  /** Calls that failed with STORE_UNAVAILABLE, as they may while there is a fault. */
+  unavailable = 0
+  readonly #open = new Map<Hold, Grant>()
+  readonly #highest = new Map<string, Grant>()
+  readonly #last = new Map<string, number>()
+
+  granted(client: number, hold: Hold): WatchedHold {
+    const grant = { client, resource: hold.resource, fence: hold.fence, at: now() }
+    this.#compare(grant, hold)
+    this.grants.push(grant)
+    this.#open.set(hold, grant)
+    this.#last.set(`${client} ${hold.resource}`, grant.at)
+    return this.#watch(hold, grant)
+  }
+
+  failed(error: unknown): void {
+    if (error instanceof HoldfastError && error.code === 'STORE_UNAVAILABLE') this.unavailable++
+    else this.oddFailures.push(String(error))
+  }
+
+  /** When the client was last granted the resource; 0 if never. */
+  lastGrant(client: number, resource: string): number {
+    return this.#last.get(`${client} ${resource}`) ?? 0
+  }
+
+  /** What must not be, whatever the fault: empty lists. `mayConflict` excuses conflicts that the store's page names. */
+  faults(mayConflict: (conflict: Conflict) => boolean = () => false) {
+    return {
+      overlaps: this.overlaps.filter((each) => !mayConflict(each)),
+      lowered: this.lowered.filter((each) => !mayConflict(each)),
+      lateLosses: this.lateLosses,
+      oddFailures: this.oddFailures,
+      lateRecoveries: this.recoveries.filter(({ tookMs, boundMs }) => tookMs > boundMs),
+    }
+  }
+
+  /** One line for the record. */
+  get summary(): string {
+    const recoveries = this.recoveries.map(({ tookMs, boundMs }) => `${tookMs} of ${boundMs} ms`)
+    return [
+      `${this.grants.length} grants`,
+      `${this.losses} losses`,
+      `${this.unavailable} calls unavailable`,
+      `${this.overlaps.length} overlaps`,
+      `${this.lowered.length} lowered fences`,
+      `recovered in ${recoveries.join(', ')}`,
+    ].join('; ')
+  }
+
+  #compare(grant: Grant, hold: Hold): void {
+    for (const [other, earlier] of this.#open)
+      if (other !== hold && earlier.resource === grant.resource && other.isValid)
+        this.overlaps.push({ earlier, later: grant })
+    const highest = this.#highest.get(grant.resource)
+    if (highest && grant.fence <= highest.fence) this.lowered.push({ earlier: highest, later: grant })
+    else this.#highest.set(grant.resource, grant)
+  }
+
+  #watch(hold: Hold, grant: Grant): WatchedHold {
+    let validUntil = now() + hold.remainingMs
+    let lostAt: number | null = null
+    const { signal } = hold
+    signal.addEventListener('abort', () => {
+      lostAt = now()
+      this.losses++
+    })
+    return {
+      look() {
+        if (hold.isValid) validUntil = now() + hold.remainingMs
+      },
+      end: () => void this.#open.delete(hold),
+      reported: async () => {
+        while (lostAt === null && !signal.aborted && now() <= validUntil + LATE_MS) await pass(3)
+        if (lostAt === null || lostAt > validUntil + LATE_MS)
+          this.lateLosses.push(`fence ${grant.fence} of ${grant.resource}, client ${grant.client}`)
+      },
+    }
+  }
+}

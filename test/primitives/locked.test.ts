@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import type { ordersOf as OrdersOf } from './locked/orders.js'
+
+const root = join(import.meta.dirname, '../..')
+const folder = join(root, `.cache/locked-${process.pid}`)
+let ordersOf: typeof OrdersOf
+
+/** The test runner does not know decorators; the compiler that users have does. */
+beforeAll(async () => {
+  mkdirSync(folder, { recursive: true })
+  const source = join(root, 'test/primitives/locked')
+  const compilerOptions = {
+    noEmit: false,
+    declaration: false,
+    sourceMap: false,
+    noCheck: true,
+    noResolve: true,
+    rootDir: source,
+    outDir: folder,
+  }
+  const config = { extends: '../../tsconfig.json', compilerOptions, include: [join(source, 'orders.ts')] }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const compiler = join(root, 'node_modules/typescript/bin/tsc')
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+  expect(status, stdout).toBe(0)
+  ;({ ordersOf } = await import(/* @vite-ignore */ pathToFileURL(join(folder, 'orders.js')).href))
+})
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function scene() {
+  const locks = new Holdfast(memory())
+  const watch = { inside: 0, mostInside: 0 }
+  return { locks, watch, Orders: ordersOf(locks, watch) }
+}
+
+describe('@locked', () => {
+  it('runs a method inside the mutex that its arguments name', async () => {
+    const { locks, watch, Orders } = scene()
+    const orders = new Orders()
+    expect(await Promise.all([1, 2, 3].map((amount) => orders.pay('7', amount)))).toEqual([
+      'paid 1',
+      'paid 2',
+      'paid 3',
+    ])
+    expect(watch.mostInside).toBe(1)
+    expect(orders.paid).toEqual(['7 1', '7 2', '7 3'])
+    expect(await locks.mutex('order:7').isLocked()).toBe(false)
+  })
+
+  it('excludes other objects and plain mutexes of the same name, and nothing else', async () => {
+    const { locks, watch, Orders } = scene()
+    await Promise.all(['1', '2'].map((id) => new Orders().pay(id, 1)))
+    expect(watch.mostInside).toBe(2)
+    const hold = await locks.mutex('order:7').acquire()
+    const waiting = new Orders().pay('7', 1)
+    expect(await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 30, 'waits'))])).toBe(
+      'waits',
+    )
+    await hold.release()
+    expect(await waiting).toBe('paid 1')
+  })
+
+  it('lets a method that is inside call another of the same name', async () => {
+    const { Orders } = scene()
+    expect(await new Orders().payTwice('7', 5)).toEqual(['paid 5', 'paid 5'])
+  })
+
+  it('passes errors through, and releases', async () => {
+    const { locks, Orders } = scene()
+    await expect(new Orders().report()).rejects.toThrow(RangeError)
+    expect(await locks.mutex('report').isLocked()).toBe(false)
+  })
+
+  it('goes by its options', async () => {
+    const { locks, Orders } = scene()
+    await using _hold = await locks.mutex('report').acquire()
+    await expect(new Orders().report()).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  })
+
+  it('works on static methods', async () => {
+    const { watch, Orders } = scene()
+    expect(await Promise.all([Orders.make('x'), Orders.make('x')])).toEqual([1, 2])
+    expect(Orders.made).toEqual(['x', 'x'])
+    expect(watch.mostInside).toBe(1)
+  })
+
+  it('can be put on a method more than once', async () => {
+    const { Orders } = scene()
+    expect(await new Orders().both()).toBe('inside both')
+  })
+
+  it('refuses wrong names: a fixed one at once, a computed one as a rejection', async () => {
+    const { locks, Orders } = scene()
+    const refused = { code: 'INVALID_ARGUMENT' }
+    expect(() => locks.locked('')).toThrow(expect.objectContaining(refused))
+    expect(() => locks.locked(undefined as unknown as string)).toThrow(expect.objectContaining(refused))
+    await expect(Orders.make('')).rejects.toMatchObject(refused)
+    await expect(Orders.make(undefined as unknown as string)).rejects.toMatchObject(refused)
+  })
+
+  it('is for methods only', () => {
+    const { locks } = scene()
+    const decorate = locks.locked('a') as unknown as (value: unknown, context: { kind: string }) => unknown
+    for (const kind of ['class', 'field', 'getter', 'setter', 'accessor'])
+      expect(() => decorate(() => {}, { kind })).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
+      )
+  })
+})

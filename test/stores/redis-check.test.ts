@@ -1,0 +1,97 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { type Finding, Holdfast } from '../../src/index.js'
+import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { describeOn } from '../servers/availability.js'
+import { type RedisServer, startRedis } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+
+/** What `locks.check()` says, by what it is about. */
+async function check(url: string, options: RedisOptions = {}): Promise<Record<string, Finding>> {
+  await using locks = new Holdfast(redis(url, options))
+  return Object.fromEntries((await locks.check()).map((finding) => [finding.about, finding]))
+}
+
+async function server(...args: string[]): Promise<RedisServer> {
+  const started = await startRedis({ args })
+  onTestFinished(() => started.stop())
+  return started
+}
+
+describeOn('redis', 'a look at a live Redis', () => {
+  it.each(['ioredis', 'redis', 'iovalkey'] as const)(
+    'is content with a safe server, through %s',
+    async (driver) => {
+      const { url } = await server('--appendonly', 'yes', '--appendfsync', 'always')
+      const findings = await check(url, { driver })
+      expect(Object.keys(findings).sort()).toEqual(
+        ['clock', 'eviction', 'permissions', 'persistence', 'replicas', 'role', 'version'].sort(),
+      )
+      for (const finding of Object.values(findings))
+        expect(finding, finding.text).toMatchObject({ level: 'fine' })
+    },
+  )
+
+  it('names eviction and missing persistence as risks, and says what to do', async () => {
+    const { url } = await server('--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru')
+    const { eviction, persistence } = await check(url)
+    expect(eviction).toMatchObject({ level: 'risk', text: expect.stringContaining('noeviction') })
+    expect(persistence).toMatchObject({ level: 'risk', text: expect.stringContaining('appendonly yes') })
+    const everysec = await server('--appendonly', 'yes')
+    expect((await check(everysec.url))['persistence']).toMatchObject({
+      level: 'risk',
+      text: expect.stringContaining('everysec'),
+    })
+  })
+
+  it('names replicas that are not waited for as a risk, and those that are missing as a fault', async () => {
+    const master = await server()
+    expect((await check(master.url, { replicas: 1, replicaTimeout: 50 }))['replicas']).toMatchObject({
+      level: 'fault',
+      text: expect.stringContaining('nothing will be granted'),
+    })
+    const replica = await server(
+      '--replicaof',
+      '127.0.0.1',
+      String(master.port),
+      '--repl-diskless-sync-delay',
+      '0',
+    )
+    await expect.poll(() => master.info('connected_slaves')).toBe('1')
+    await expect.poll(() => replica.info('master_link_status'), { timeout: 20_000 }).toBe('up')
+    expect((await check(master.url))['replicas']).toMatchObject({ level: 'risk' })
+    expect((await check(master.url, { replicas: 1 }))['replicas']).toMatchObject({ level: 'fine' })
+  })
+
+  it('names missing permissions as a fault, and the listed ones are enough', async () => {
+    const redisServer = await server()
+    const commands =
+      '+evalsha +eval +script|load +hget +hmget +hset +hdel +hgetall +pexpire +get +set +time +publish +subscribe +unsubscribe +scan +ping +info +client +select +hello +wait'
+    const user = (name: string, granted: string) =>
+      redisServer.cli(
+        'acl',
+        'setuser',
+        name,
+        'on',
+        '>pw',
+        '~holdfast:*',
+        '&holdfast:*',
+        ...granted.split(' '),
+      )
+    await user('whole', commands)
+    await user('mute', commands.replace('+publish ', ''))
+    const as = (name: string) => redisServer.url.replace('//', `//${name}:pw@`)
+    expect((await check(as('whole')))['permissions']).toMatchObject({ level: 'fine' })
+    expect((await check(as('mute')))['permissions']).toMatchObject({
+      level: 'fault',
+      text: expect.stringContaining('docs/stores/redis.md'),
+    })
+  })
+
+  it.each(['ioredis', 'redis'] as const)('looks at every master of a Cluster, through %s', async (driver) => {
+    const cluster = await startRedisCluster()
+    onTestFinished(async () => void (await cluster.stop()))
+    const findings = await check(cluster.url, { driver })
+    expect(Object.keys(findings).filter((about) => about.startsWith('version of '))).toHaveLength(3)
+    expect(findings['permissions']).toMatchObject({ level: 'fine' })
+  })
+})

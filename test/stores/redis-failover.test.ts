@@ -1,0 +1,107 @@
+import { afterEach, expect, it } from 'vitest'
+import { Holdfast } from '../../src/index.js'
+import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { eventually, inTime } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { startRedis } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedisSentinel } from '../servers/redis-sentinel.js'
+import { WallClock } from '../servers/wall-clock.js'
+
+const LEASE_MS = 20_000
+
+describeOn('redis', 'the Redis store, when the master dies', () => {
+  const endings: (() => Promise<unknown>)[] = []
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  })
+  const client = (url: string, options: RedisOptions): Holdfast => {
+    const locks = new Holdfast(redis(url, options), { storeTimeout: '30s' })
+    endings.push(() => locks.close())
+    return locks
+  }
+
+  it.each(['ioredis', 'redis'] as const)(
+    'with Sentinels: what a replica had is kept, through %s',
+    async (driver) => {
+      const group = await startRedisSentinel()
+      endings.push(() => group.stop())
+      await handsOver(group.url, driver, () => group.killMaster())
+    },
+    90_000,
+  )
+
+  it.each(['ioredis', 'redis'] as const)(
+    'in a Cluster: what a replica had is kept, through %s',
+    async (driver) => {
+      const cluster = await startRedisCluster()
+      endings.push(() => cluster.stop())
+      await handsOver(cluster.url, driver, () => cluster.killMaster('holdfast:default:{door}'))
+    },
+    90_000,
+  )
+
+  async function handsOver(
+    url: string,
+    driver: NonNullable<RedisOptions['driver']>,
+    killMaster: () => Promise<unknown>,
+  ): Promise<void> {
+    const [one, two] = [client(url, { driver, replicas: 1 }), client(url, { driver, replicas: 1 })]
+    const hold = await one.mutex('door').acquire({ lease: LEASE_MS })
+    const next = two.mutex('door').acquire({ lease: LEASE_MS })
+    // It waits until the end: with its replica gone, no grant is confirmed any more.
+    next.catch(() => {})
+    await eventually('one in line', async () => {
+      for await (const line of one.inspect()) return line.waiters.length === 1
+      return false
+    })
+    await killMaster()
+    expect(hold.isValid).toBe(true)
+    // The replica of the new master is gone, and with it the confirmation: a plain client tells what is kept.
+    const plain = client(url, { driver })
+    await eventually('the line on the new master', async () => {
+      for await (const line of plain.inspect())
+        return line.holders[0]?.fence === hold.fence && line.waiters.length === 1
+      return false
+    })
+    expect(await hold.release()).toBe(true)
+    const after = await inTime('a newcomer', plain.mutex('window').acquire({ lease: LEASE_MS }))
+    expect(await after.release()).toBe(true)
+  }
+})
+
+describeOn('redis', 'the Redis store, when the clock of the server is set back by an hour', () => {
+  const clock = new WallClock()
+
+  it.skipIf(clock.obstacle !== null)(
+    `freezes nobody, and no fence falls${clock.obstacle ? ` (skipped: ${clock.obstacle})` : ''}`,
+    async () => {
+      const server = await startRedis({ clock })
+      const [dead, alive] = [redis(server.url), new Holdfast(redis(server.url))]
+      const silent = dead.connect({ id: 'dead', space: 'default', push: () => {} })
+      const claim = {
+        resource: 'door',
+        id: 'dead:1',
+        permits: 2 ** 30,
+        capacity: 2 ** 30,
+        leaseMs: 2000,
+        presenceMs: 2000,
+        maxHoldMs: null,
+        queue: true,
+        floor: 0,
+        block: 1,
+        info: '{}',
+      }
+      const granted = await silent.claim(claim)
+      clock.set(-3600)
+      const hold = await inTime('the lease of the dead one', alive.mutex('door').acquire(), 10_000)
+      expect(granted.status === 'granted' && hold.fence > granted.fence).toBe(true)
+      await hold.release()
+      const later = await alive.mutex('door').acquire()
+      expect(later.fence).toBeGreaterThan(hold.fence)
+      await Promise.all([silent.close(), alive.close()])
+      await server.stop()
+      clock.dispose()
+    },
+  )
+})

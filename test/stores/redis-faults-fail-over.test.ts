@@ -1,0 +1,114 @@
+import { afterEach, expect, it } from 'vitest'
+import { now } from '../../src/testing/conformance/checks.js'
+import { crowdAt, judged, LIMIT_MS, Losses, ROUNDS } from '../faults/redis.js'
+import { describeOn } from '../servers/availability.js'
+import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
+import type { RedisServer } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedisSentinel } from '../servers/redis-sentinel.js'
+import { WallClock } from '../servers/wall-clock.js'
+
+const clock = new WallClock()
+const noClock = clock.obstacle
+const noLoss = packetLossAvailability()
+
+describeOn('redis', 'fail-over of Redis', () => {
+  const running: { stop(): Promise<void> }[] = []
+  const ending = <T extends { stop(): Promise<void> }>(servers: T): T => {
+    running.push(servers)
+    return servers
+  }
+  afterEach(async () => {
+    for (const each of running.splice(0)) await each.stop()
+    clock.set(0)
+  })
+
+  it('Sentinel: everybody finds the new master', { timeout: LIMIT_MS }, async () => {
+    const group = ending(await startRedisSentinel())
+    const crowd = crowdAt(group.url)
+    const losses = new Losses()
+    for (let round = 0; round < ROUNDS; round++) {
+      await crowd.granted(30)
+      const [old, from] = [await group.master(), now()]
+      await group.killMaster()
+      losses.add(from, now())
+      await crowd.recovered()
+      await old.restart({ keepData: true })
+      await group.replicating()
+    }
+    expect(crowd.judge.lowered).toEqual([])
+    await judged(crowd, losses.excuse)
+  })
+
+  it('Cluster: everybody finds the new master', { timeout: LIMIT_MS }, async () => {
+    const cluster = ending(await startRedisCluster())
+    const crowd = crowdAt(cluster.url)
+    const losses = new Losses()
+    for (let round = 0; round < ROUNDS; round++) {
+      await crowd.granted(30)
+      const [old, from] = [await cluster.masterOf('one'), now()]
+      await cluster.killMaster('one')
+      losses.add(from, now())
+      await crowd.recovered()
+      await old.restart({ keepData: true })
+      await cluster.serving()
+    }
+    expect(crowd.judge.lowered).toEqual([])
+    await judged(crowd, losses.excuse)
+  })
+
+  it.skipIf(noClock)(
+    `to a replica whose clock is ten seconds behind: fences go on upwards${noClock ? ` (skipped: ${noClock})` : ''}`,
+    { timeout: LIMIT_MS },
+    async () => {
+      const { crowd, losses } = await failOver({ offsetS: -10, lacksLastGrants: false })
+      await judged(crowd, losses.excuse)
+    },
+  )
+
+  it.skipIf(noLoss)(
+    `to a replica that lacks the last grants: fences go on upwards${noLoss ? ` (skipped: ${noLoss})` : ''}`,
+    { timeout: LIMIT_MS },
+    async () => {
+      const { crowd, losses } = await failOver({ offsetS: 0, lacksLastGrants: true })
+      expect(crowd.judge.lowered).toEqual([])
+      await judged(crowd, losses.excuse)
+    },
+  )
+
+  const obstacle = noClock ?? noLoss
+  it.skipIf(obstacle)(
+    `to a replica that lacks them and is behind: fences can fall, then and only then${obstacle ? ` (skipped: ${obstacle})` : ''}`,
+    { timeout: LIMIT_MS },
+    async () => {
+      const { crowd, losses } = await failOver({ offsetS: -10, lacksLastGrants: true })
+      expect(crowd.judge.lowered).not.toEqual([])
+      await judged(crowd, losses.excuse)
+    },
+  )
+
+  async function failOver(replica: { offsetS: number; lacksLastGrants: boolean }) {
+    clock.set(replica.offsetS)
+    const group = ending(await startRedisSentinel((index) => (index === 1 && !noClock ? { clock } : {})))
+    const crowd = crowdAt(group.url)
+    const losses = new Losses()
+    await crowd.granted(30)
+    const [primary] = group.nodes
+    const from = now()
+    const cut = replica.lacksLastGrants
+      ? await dropPackets(primary.port, 1, await replicaPortOf(primary))
+      : { heal() {} }
+    await crowd.granted(30)
+    await group.killMaster()
+    losses.add(from, now())
+    cut.heal()
+    await crowd.recovered()
+    return { crowd, losses }
+  }
+})
+
+/** The port at the replica's end of its connection to the primary. */
+async function replicaPortOf(primary: RedisServer): Promise<number> {
+  const list = await primary.cli('client', 'list', 'type', 'replica')
+  return Number(/ addr=127\.0\.0\.1:(\d+)/.exec(list)?.[1])
+}

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { redis } from '../../src/stores/redis/index.js'
+import { eventually, now } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+
+/** Shorter than it takes until the replica is promoted. */
+const LEASE_MS = 1000
+
+describeOn('redis', 'a master of a Redis Cluster that dies', () => {
+  it.each(['ioredis', 'redis'])('takes no holds of other masters with it: %s', async (driver) => {
+    // Otherwise the others refuse writes, too, until the replica is promoted.
+    const cluster = await startRedisCluster(() => ({ args: ['--cluster-require-full-coverage', 'no'] }))
+    const locks = new Holdfast(redis(`${cluster.url}?driver=${driver}`))
+    const names = ['one', 'two', 'three']
+    expect(new Set(await Promise.all(names.map((name) => cluster.masterOf(name)))).size).toBe(3)
+    const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire({ lease: LEASE_MS })))
+    await (await cluster.masterOf('one')).kill()
+    const until = now() + 2 * LEASE_MS
+    await eventually('two leases', () => now() > until)
+    expect(holds.slice(1).map(({ isValid }) => isValid)).toEqual([true, true])
+    await locks.close()
+    await cluster.stop()
+  })
+})

@@ -1,0 +1,211 @@
+import { Redis } from 'ioredis'
+import { Redis as Valkey } from 'iovalkey'
+import { createClient } from 'redis'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { Connection, Push } from '../../src/contract/store.js'
+import { Holdfast } from '../../src/index.js'
+import { type RedisClient, type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { eventually, inTime, rejectsWith, throwsWith } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { type RedisServer, startRedis } from '../servers/redis.js'
+
+describeOn('redis', 'the Redis store', () => {
+  let server: RedisServer
+  const endings: (() => unknown)[] = []
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+    await server.cli('flushall')
+  })
+  afterAll(() => server.stop())
+
+  const client = (from: string | RedisClient = server.url, options: RedisOptions = {}): Holdfast => {
+    const locks = new Holdfast(redis(from, options))
+    endings.push(() => locks.close())
+    return locks
+  }
+  const raw = (
+    options: RedisOptions = {},
+    push: (news: Push) => void = () => {},
+    id = 'client:1',
+  ): Connection => {
+    const connection = redis(server.url, options).connect({ id, space: 'default', push })
+    endings.push(() => connection.close())
+    return connection
+  }
+
+  const OWN: Record<
+    string,
+    () => Promise<{ client: RedisClient; isAlive(): Promise<unknown>; end(): unknown }>
+  > = {
+    'ioredis with a key prefix and automatic pipelines': async () => {
+      const own = new Redis(server.port, { keyPrefix: 'app[1]:', enableAutoPipelining: true })
+      return { client: own, isAlive: () => own.ping(), end: () => own.disconnect() }
+    },
+    'node-redis with RESP 3': async () => {
+      const own = createClient({ url: server.url, RESP: 3 })
+      await own.connect()
+      return { client: own as unknown as RedisClient, isAlive: () => own.ping(), end: () => own.destroy() }
+    },
+    'node-redis with RESP 2': async () => {
+      const own = createClient({ url: server.url, RESP: 2 })
+      await own.connect()
+      return { client: own as unknown as RedisClient, isAlive: () => own.ping(), end: () => own.destroy() }
+    },
+    iovalkey: async () => {
+      const own = new Valkey(server.port)
+      return { client: own, isAlive: () => own.ping(), end: () => own.disconnect() }
+    },
+  }
+
+  it.each(Object.entries(OWN))(
+    'works on a client that the user has, and leaves it open: %s',
+    async (_, make) => {
+      const own = await make()
+      endings.push(own.end)
+      const [one, two] = [client(own.client), client(own.client)]
+      const hold = await one.mutex('a {strange} *name').acquire({ lease: '1m' })
+      const next = two.mutex('a {strange} *name').acquire({ lease: '1m' })
+      const waiting = async (): Promise<number> => {
+        for await (const line of one.inspect({ prefix: 'a {str' })) return line.waiters.length
+        return 0
+      }
+      await eventually('one in line', async () => (await waiting()) === 1)
+      expect(await hold.release()).toBe(true)
+      await (await inTime('the next one', next, 5000)).release()
+      await Promise.all([one.close(), two.close()])
+      expect(await own.isAlive()).toBe('PONG')
+      await eventually('its connection is the only one left', async () =>
+        (await server.cli('client', 'list')).split('\n').every((line) => !line.includes('sub=1')),
+      )
+    },
+  )
+
+  it('keeps one connection for commands and one for messages, whatever the number of locks', async () => {
+    const locks = client()
+    const holds = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => locks.mutex(`lock ${index}`).acquire({ lease: '1m' })),
+    )
+    await eventually('it listens', async () => (await server.cli('pubsub', 'channels')).includes('client'))
+    const connections = (await server.cli('client', 'list', 'type', 'normal')).split('\n')
+    const ears = (await server.cli('client', 'list', 'type', 'pubsub')).split('\n')
+    // The other one is that of redis-cli itself.
+    expect([connections.length, ears.length]).toEqual([2, 1])
+    await Promise.all(holds.map((hold) => hold.release()))
+  })
+
+  it('leaves no key for ever, and none of an unused resource for longer than its retention', async () => {
+    const connection = raw({ retention: '1s' })
+    await connection.claim(claimOf('door', 'client:1:1', { leaseMs: 500, presenceMs: 500 }))
+    await connection.claim(claimOf('door', 'client:1:2', { leaseMs: 500, presenceMs: 500 }))
+    const left = Number(await server.cli('pttl', 'holdfast:default:{door}'))
+    expect(left).toBeGreaterThan(1400)
+    expect(left).toBeLessThan(3000)
+    await connection.release('door', 'client:1:1')
+    await connection.release('door', 'client:1:2')
+    expect(await server.cli('hgetall', 'holdfast:default:{door}')).toMatch(/^#\n\d+ \d+$/)
+    await eventually('no key is left', async () => (await server.cli('dbsize')) === '0', 10_000)
+  })
+
+  it('renews 10,000 holds in a few commands', async () => {
+    const connection = raw()
+    const names = Array.from({ length: 10_000 }, (_, index) => `lock ${index}`)
+    await Promise.all(names.map((name) => connection.claim(claimOf(name, `client:1:${name}`))))
+    await server.cli('config', 'resetstat')
+    const beats = names.map((resource) => ({
+      resource,
+      id: `client:1:${resource}`,
+      leaseMs: 60_000,
+      presenceMs: 60_000,
+    }))
+    const { maxBeats } = redis(server.url).capabilities
+    for (let start = 0; start < beats.length; start += maxBeats)
+      for (const reply of await connection.pulse(beats.slice(start, start + maxBeats)))
+        expect(reply.status).toBe('held')
+    const calls = /cmdstat_evalsha:calls=(\d+)/.exec(await server.cli('info', 'commandstats'))?.[1]
+    expect(Number(calls)).toBeLessThanOrEqual(10)
+  })
+
+  it('goes on with what a release left of a long line', async () => {
+    const connection = raw()
+    for (let place = 0; place < 300; place++) await connection.claim(claimOf('door', `client:1:${place}`))
+    // Out of the middle, from the end, and the holder.
+    for (let place = 1; place < 300; place += 2) await connection.release('door', `client:1:${place}`)
+    for (let place = 0; place < 300; place += 2)
+      expect(await connection.release('door', `client:1:${place}`)).toBe(true)
+    expect(await server.cli('hkeys', 'holdfast:default:{door}')).toBe('#')
+  })
+
+  it('tells those that lack a permission what is missing', async () => {
+    await server.cli('acl', 'setuser', 'ann', 'on', '>secret', '~holdfast:*', '+@all', 'resetchannels')
+    const url = `redis://ann:secret@${server.address}`
+    const locks = client(url)
+    // A free lock may be granted before the refusal is known.
+    await eventually('the refusal', async () => {
+      const outcome = await locks
+        .mutex('door')
+        .acquire({ wait: '2s' })
+        .then(
+          async (hold) => {
+            await hold.release()
+            return ''
+          },
+          (error: Error) => error.message,
+        )
+      return /lacks a permission/.test(outcome)
+    })
+    const wrong = await rejectsWith('STORE_UNAVAILABLE', Holdfast.open(`redis://ann:wrong@${server.address}`))
+    expect(wrong.message).toMatch(/WRONGPASS|password/)
+    expect(wrong.retryable).toBe(false)
+  })
+
+  it('fails only the call whose key holds something else', async () => {
+    await server.cli('set', 'holdfast:default:{door}', 'something else')
+    const locks = client()
+    const [door, window] = [locks.mutex('door').acquire(), locks.mutex('window').acquire()]
+    const error = await rejectsWith('STORE_UNAVAILABLE', door)
+    expect(error.message).toMatch(/holds something else/)
+    expect(await (await window).release()).toBe(true)
+  })
+
+  it('says within the time-out that nobody is there', async () => {
+    const locks = new Holdfast(redis('redis://127.0.0.1:1'), { storeTimeout: 600 })
+    const error = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())
+    expect(error.message).toMatch(/ECONNREFUSED/)
+    await locks.close()
+  })
+
+  it('refuses what makes no sense before anything is sent', () => {
+    for (const url of [
+      'redis://h:99999999',
+      'redis+sentinel://h',
+      'redis://h/x',
+      'redis://h?color=red',
+      'redis+x://h',
+    ])
+      throwsWith('INVALID_ARGUMENT', () => redis(url))
+    const options = [
+      { prefix: 'a{b' },
+      { replicas: 1.5 },
+      { driver: 'jedis' as never },
+      { retention: '1ms' as const },
+    ]
+    for (const each of options) throwsWith('INVALID_ARGUMENT', () => redis('redis://h', each))
+    throwsWith('INVALID_ARGUMENT', () => redis({} as never))
+    throwsWith('INVALID_ARGUMENT', () => redis(undefined as never))
+  })
+
+  it('gives nothing out without the replicas that were asked for, and leaves nothing behind', async () => {
+    const locks = client()
+    const impatient = new Holdfast(redis(server.url, { replicas: 1, replicaTimeout: 20 }), {
+      storeTimeout: 1500,
+    })
+    endings.push(() => impatient.close())
+    const error = await rejectsWith('STORE_UNAVAILABLE', impatient.mutex('door').acquire())
+    expect(error.message).toMatch(/replicas/)
+    for await (const line of locks.inspect()) expect(line).toBe('nothing')
+  })
+})
