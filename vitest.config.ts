@@ -10,7 +10,8 @@ export default defineConfig({
     setupFiles: [endWithRun],
     // Real processes, real kills: each file gets a process of its own.
     pool: 'forks',
-    // The conformance cases mostly wait.
+    // The tests mostly wait: for leases, for other processes.
+    maxWorkers: 2,
     maxConcurrency: 10,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -48,6 +48,8 @@ export interface Connection {
   resize(resource: string, declared: number, capacity: number): Promise<void>
   /** The state under `key`. With `watch`, one `state` push follows at the next change. */
   read(key: string, watch: boolean): Promise<StateValue | null>
+  /** Nobody here wants to be told of that state any more. Left out where a watch that is left costs nothing. */
+  unwatch?(key: string): void
   /** Compare-and-set of the state under a key. */
   write(change: StateChange): Promise<StateOutcome>
   /** The lines with at least one claim, as they are; asked by exact name, also an empty one whose capacity is pinned. */

@@ -140,7 +140,10 @@ export class States {
     const watch = new StateWatch({
       env: this.#context.env,
       read: async (watch) => (await this.#read(key, watch))?.value ?? null,
-      onIdle: () => void this.#watches.delete(key),
+      onIdle: () => {
+        this.#watches.delete(key)
+        this.#context.connection.unwatch?.(key)
+      },
     })
     this.#watches.set(key, watch)
     return watch

@@ -48,12 +48,12 @@ describeOn('redis', 'the Redis store', () => {
     'node-redis with RESP 3': async () => {
       const own = createClient({ url: server.url, RESP: 3 })
       await own.connect()
-      return { client: own as unknown as RedisClient, isAlive: () => own.ping(), end: () => own.destroy() }
+      return { client: own, isAlive: () => own.ping(), end: () => own.destroy() }
     },
     'node-redis with RESP 2': async () => {
       const own = createClient({ url: server.url, RESP: 2 })
       await own.connect()
-      return { client: own as unknown as RedisClient, isAlive: () => own.ping(), end: () => own.destroy() }
+      return { client: own, isAlive: () => own.ping(), end: () => own.destroy() }
     },
     iovalkey: async () => {
       const own = new Valkey(server.port)

@@ -141,6 +141,10 @@ class MemoryConnection implements Connection {
     }
   }
 
+  unwatch(key: string): void {
+    this.#space.rows.unwatch(key, this.#client.id)
+  }
+
   async check(): Promise<Finding[]> {
     const text =
       'Only this process sees these locks; for several processes use sqlite(), redis() or another store.'

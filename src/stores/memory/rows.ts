@@ -96,10 +96,13 @@ export class MemoryRows implements Rows, StateRows {
     return [...watchers]
   }
 
+  unwatch(key: string, client: string): void {
+    const watchers = this.#watchers.get(key)
+    if (watchers?.delete(client) && watchers.size === 0) this.#watchers.delete(key)
+  }
+
   forgetWatcher(client: string): void {
-    for (const [key, watchers] of this.#watchers) {
-      if (watchers.delete(client) && watchers.size === 0) this.#watchers.delete(key)
-    }
+    for (const key of this.#watchers.keys()) this.unwatch(key, client)
   }
 
   /** Rarely enough that the search is paid for by the states that were written since the last one. */

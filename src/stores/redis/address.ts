@@ -30,6 +30,7 @@ const EXAMPLES = {
 
 /** Several hosts are no URL in the sense of the standard, so it is taken apart here. */
 export function parseAddress(url: string): Address {
+  refuseOddLogin(url)
   const match = /^redis(s?)(?:\+([a-z]+))?:\/\/(?:([^@/]*)@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url)
   const kind = KINDS[match?.[2]?.toLowerCase() ?? '']
   if (!match || !kind)
@@ -54,6 +55,15 @@ export function parseAddress(url: string): Address {
     master: decodeURIComponent(master),
     ...parseOptions(query ?? ''),
   }
+}
+
+/** A password with these characters in it would be taken for a host or a path, and shown in errors. */
+function refuseOddLogin(url: string): void {
+  const afterScheme = url.slice(url.indexOf('//') + 2)
+  if (/@.*@/s.test(afterScheme) || /[/?#].*@/s.test(afterScheme))
+    throw invalid(
+      'The URL of Redis has an @ in an odd place; percent-encode its user name and password (encodeURIComponent)',
+    )
 }
 
 function parseHost(text: string, defaultPort: number): { host: string; port: number } {
@@ -88,7 +98,12 @@ export function checkPackage(name: string): PackageName {
 }
 
 function decoded(text: string | undefined): string | undefined {
-  return text === undefined || text === '' ? undefined : decodeURIComponent(text)
+  if (text === undefined || text === '') return undefined
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw invalid('The URL of Redis has a stray % in its user name or password; write %25 for it')
+  }
 }
 
 function hidePassword(url: string): string {

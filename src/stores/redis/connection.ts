@@ -15,7 +15,7 @@ import type {
 } from '../../contract/store.js'
 import { checkMaster, permissionFinding } from './check.js'
 import type { Listener } from './ears.js'
-import { closed, explain, outOfReach } from './failures.js'
+import { closed, explain, explainReply, outOfReach } from './failures.js'
 import { evictScript } from './lua/evict.js'
 import { pulseScript } from './lua/pulse.js'
 import { resizeScript } from './lua/resize.js'
@@ -115,8 +115,7 @@ export class RedisConnection implements Connection {
         const text = await this.#beat(call, beats)
         const indexes = call.flatMap((group) => group.indexes)
         text.split(',').forEach((reply, place) => {
-          if (reply.startsWith('error ')) throw explain(new Error(reply.slice('error '.length)))
-          replies[indexes[place] ?? 0] = beatReply(reply)
+          replies[indexes[place] ?? 0] = answerOf(reply)
         })
       }),
     )
@@ -177,6 +176,10 @@ export class RedisConnection implements Connection {
     }
   }
 
+  unwatch(key: string): void {
+    this.#watches.unwatch(key)
+  }
+
   async check(): Promise<Finding[]> {
     const { env, replicas } = this.#user
     const driver = await this.#open()
@@ -211,8 +214,9 @@ export class RedisConnection implements Connection {
   }
 
   async #close(): Promise<void> {
-    await this.#watches.end()
-    await this.#user.ears.leave(this.#channel, this.#listener)
+    // The server's word for it is not waited for: it may be silent.
+    void this.#watches.end()
+    void this.#user.ears.leave(this.#channel, this.#listener)
     await this.#user.leave()
   }
 
@@ -304,6 +308,14 @@ function modeOf({ adopts, steal, queue }: ClaimRequest): string {
   if (adopts) return `adopt/${token(adopts.id)}/${adopts.fence}`
   if (steal) return 'steal'
   return queue ? 'queue' : 'try'
+}
+
+/** A line that cannot be read, and will not be, has no claims of ours; it must not take the renewals of all others with it. */
+function answerOf(reply: string): BeatReply {
+  if (!reply.startsWith('error ')) return beatReply(reply)
+  const failure = explainReply(reply.slice('error '.length))
+  if (failure.retryable) throw failure
+  return { status: 'gone' }
 }
 
 function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {

@@ -19,6 +19,8 @@ export interface Driver {
   ): Promise<Durable>
   /** The keys that match, in portions, from every master, without blocking any. */
   scan(pattern: string): AsyncIterable<readonly string[]>
+  /** Tells a channel, over the connection for commands. */
+  publish(channel: string, message: string): Promise<unknown>
   /** Every master, for a look at it. */
   masters(): Promise<readonly Master[]>
   /** Opens one more connection for messages. It does not come back by itself: `onEnd` is called once when it has ended. */
@@ -57,6 +59,21 @@ export interface EarHandlers {
   onEnd(): void
   /** For clients that mend their connection by themselves: something may have been missed. */
   onGap(): void
+}
+
+const counted = new WeakMap<object, { count: number }>()
+
+/** Counts the connections that a client loses. Once for each client: it may be the user's, and many stores may be made of it. */
+export function lossesOf(
+  client: { on(event: string, listener: () => void): unknown },
+  events: readonly string[],
+): { readonly count: number } {
+  const known = counted.get(client)
+  if (known) return known
+  const losses = { count: 0 }
+  counted.set(client, losses)
+  for (const event of events) client.on(event, () => losses.count++)
+  return losses
 }
 
 /** Calls a script by its hash, and by its text where the server has forgotten it (restart, fail-over, SCRIPT FLUSH). */

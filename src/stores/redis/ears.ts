@@ -9,6 +9,8 @@ export interface Listener {
   onGap(): void
 }
 
+/** So often a word is sent to oneself. Twice that long is the longest that an ear which hears nothing goes unnoticed. */
+const ECHO_EVERY_MS = 5000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
 
@@ -23,12 +25,16 @@ export class Ears {
   #opening: Promise<void> | undefined
   #failures = 0
   #cancelRetry: Cancel = () => {}
+  readonly #echoChannel: string
+  #isEchoDue = false
+  #cancelEcho: Cancel = () => {}
   /** Why the server refuses to let us listen, where that is final. */
   refusal: Error | undefined
 
-  constructor(env: Env, driver: () => Promise<Driver>) {
+  constructor(env: Env, prefix: string, driver: () => Promise<Driver>) {
     this.#env = env
     this.#driver = driver
+    this.#echoChannel = `${prefix}:echo:${env.id()}`
   }
 
   /** Resolves when the channel is heard. If that fails, it is tried again in the background; `onGap` tells. */
@@ -39,7 +45,17 @@ export class Ears {
     // A client may take the channel for subscribed until it has heard that it is not any more.
     await this.#leaving.get(channel)
     if (!this.#ear) return this.#open()
-    await this.#subscribe(this.#ear, [channel])
+    const ear = this.#ear
+    try {
+      await this.#subscribe(ear, [channel])
+    } catch (error) {
+      // Refused, but the connection lives on: only opening anew tries again.
+      if (this.#ear === ear) {
+        this.close()
+        this.#retry()
+      }
+      throw error
+    }
   }
 
   async leave(channel: string, listener: Listener): Promise<void> {
@@ -56,6 +72,7 @@ export class Ears {
 
   close(): void {
     this.#cancelRetry()
+    this.#cancelEcho()
     const ear = this.#ear
     this.#ear = undefined
     ear?.close()
@@ -75,6 +92,7 @@ export class Ears {
       const driver = await this.#driver()
       const opened: Ear = await driver.openEar({
         onMessage: (channel, message) => {
+          if (channel === this.#echoChannel) this.#isEchoDue = false
           for (const listener of this.#listeners.get(channel) ?? []) listener.onMessage(message)
         },
         onEnd: () => this.#onEnd(ear),
@@ -82,6 +100,9 @@ export class Ears {
       })
       ear = opened
       this.#ear = opened
+      await this.#subscribe(opened, [this.#echoChannel])
+      this.#isEchoDue = false
+      this.#listenForEcho()
       // Those that come while this is under way are taken along by the next round.
       for (let left = [...this.#listeners.keys()]; left.length > 0; ) {
         const known = new Set(this.#listeners.keys())
@@ -113,6 +134,32 @@ export class Ears {
   #tellGap(channels: readonly string[]): void {
     for (const channel of channels)
       for (const listener of this.#listeners.get(channel) ?? []) listener.onGap()
+  }
+
+  /**
+   * A connection that was dropped on the way, or leads to a node that has left its Cluster, looks alive and hears nothing. So a word is
+   * sent to our own channel, the way that all news comes.
+   */
+  #listenForEcho(): void {
+    this.#cancelEcho()
+    this.#cancelEcho = this.#env.timer(ECHO_EVERY_MS, () => void this.#echo(), { keepAlive: false })
+  }
+
+  /** Never rejects. */
+  async #echo(): Promise<void> {
+    if (!this.#ear) return
+    if (this.#isEchoDue) {
+      this.close()
+      return this.#retry()
+    }
+    this.#isEchoDue = true
+    try {
+      await (await this.#driver()).publish(this.#echoChannel, '')
+    } catch {
+      // Trouble with the commands says nothing about the ear.
+      this.#isEchoDue = false
+    }
+    if (this.#ear) this.#listenForEcho()
   }
 
   #onEnd(ear: Ear | undefined): void {

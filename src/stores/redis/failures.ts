@@ -44,13 +44,29 @@ export function explain(error: unknown): HoldfastError {
   const advice = ADVICE[code]
   const text = advice === undefined ? `Redis failed: ${message}` : `${advice} (${message})`
   const retryable = PASSING.includes(code)
-  return new HoldfastError('STORE_UNAVAILABLE', text, { store: STORE, cause: error, retryable })
+  return new HoldfastError('STORE_UNAVAILABLE', text, {
+    store: STORE,
+    cause: bare(error, message),
+    retryable,
+  })
+}
+
+/** What a script says that went wrong with one of its calls. An error of Lua itself has no code, and does not pass by itself. */
+export function explainReply(text: string): HoldfastError {
+  return explain(new Error(replyCode(text) === null ? `ERR ${text}` : text))
+}
+
+/** Clients put the command on their errors, and a command may hold the password. */
+function bare(error: unknown, message: string): Error {
+  const copy = new Error(message)
+  if (error instanceof Error && error.stack !== undefined) copy.stack = error.stack
+  return copy
 }
 
 export function outOfReach(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', `Redis cannot be reached: ${message}`, {
     store: STORE,
-    cause,
+    cause: cause === undefined ? undefined : bare(cause, message),
     retryable: true,
   })
 }

@@ -5,24 +5,36 @@ import type { Capabilities, ClientContext, Connection, Store } from '../../contr
 import { type Address, checkPackage, parseAddress } from './address.js'
 import { RedisConnection } from './connection.js'
 import type { Driver, Replicas } from './driver.js'
-import { type IoredisClient, type IoredisCluster, IoredisDriver, isIoredis } from './ioredis.js'
-import {
-  isNodeRedis,
-  type NodeRedisClient,
-  type NodeRedisCluster,
-  NodeRedisDriver,
-  type NodeRedisSentinel,
-} from './node-redis.js'
+import { IoredisDriver, isIoredis } from './ioredis.js'
+import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { openAddress, type PackageName } from './packages.js'
 import { RedisUser } from './user.js'
 
-/** A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. */
-export type RedisClient =
-  | IoredisClient
-  | IoredisCluster
-  | NodeRedisClient
-  | NodeRedisCluster
-  | NodeRedisSentinel
+/**
+ * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. Told by
+ * what it can do, as loosely as the types of all these versions need; a look at the client itself says which it is.
+ */
+export type RedisClient = IoredisLike | NodeRedisLike
+
+/** What tells a client of ioredis or iovalkey. */
+export interface IoredisLike {
+  /** Runs a script by its hash. */
+  evalsha(...args: never[]): unknown
+  /** Makes a connection more, with the same settings. */
+  duplicate(...args: never[]): unknown
+  /** Ends the connection. */
+  disconnect(...args: never[]): unknown
+}
+
+/** What tells a client of node-redis. */
+export interface NodeRedisLike {
+  /** Runs a script by its hash. */
+  evalSha(...args: never[]): unknown
+  /** Makes a connection more, with the same settings. */
+  duplicate(...args: never[]): unknown
+  /** Ends the connection. */
+  destroy(...args: never[]): unknown
+}
 
 export interface RedisOptions {
   /** What all keys and channels begin with. `holdfast` unless told. */
@@ -102,7 +114,7 @@ function isCluster(client: unknown): boolean {
 
 /** node-redis' Sentinel mends its connection for messages by itself, and does not say so. */
 function isUnwatched(client: unknown): boolean {
-  return typeof (client as Partial<NodeRedisSentinel>).getMasterNode === 'function'
+  return typeof (client as { getMasterNode?: unknown }).getMasterNode === 'function'
 }
 
 /** Which package it will be is known only when it is loaded. */

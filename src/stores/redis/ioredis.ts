@@ -4,6 +4,7 @@ import {
   type Durable,
   type Ear,
   type EarHandlers,
+  lossesOf,
   type Master,
   type Replicas,
 } from './driver.js'
@@ -23,11 +24,13 @@ export interface IoredisClient {
     number: number,
   ): Promise<[string, string[]]>
   call(command: string, ...args: string[]): Promise<unknown>
+  publish(channel: string, message: string): Promise<unknown>
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(...channels: string[]): Promise<unknown>
   duplicate(overrides?: object): IoredisClient
   connect(): Promise<unknown>
   disconnect(): void
+  readonly status: string
   on(event: string, listener: (...args: never[]) => void): unknown
   readonly options: {
     readonly keyPrefix?: string | undefined
@@ -77,19 +80,25 @@ function isCluster(client: IoredisClient | IoredisCluster): client is IoredisClu
 /** ioredis and iovalkey, which have the same interface. */
 export class IoredisDriver implements Driver {
   readonly isCluster: boolean
-  losses = 0
+  readonly #losses: { readonly count: number }
+  #durableLosses = 0
   readonly #client: IoredisClient | IoredisCluster
   readonly #ownsClient: boolean
   readonly #keyPrefix: string
-  #durable: IoredisClient | IoredisCluster | undefined
+  #durable: Promise<IoredisClient | IoredisCluster> | undefined
+  #nextNode = 0
 
   constructor(client: IoredisClient | IoredisCluster, ownsClient: boolean) {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
     this.#keyPrefix = client.options.keyPrefix ?? ''
-    for (const event of LOSSES) client.on(event, () => this.losses++)
+    this.#losses = lossesOf(client, LOSSES)
     if (ownsClient) quieten(client)
+  }
+
+  get losses(): number {
+    return this.#losses.count + this.#durableLosses
   }
 
   async teach(script: Script): Promise<void> {
@@ -106,7 +115,7 @@ export class IoredisDriver implements Driver {
 
   async runDurably(script: Script, keys: readonly string[], args: readonly string[], wanted: Replicas) {
     this.#durable ??= this.#duplicate()
-    const client = this.#durable
+    const client = await this.#durable
     const wait = [String(wanted.count), String(Math.ceil(wanted.timeoutMs))]
     const once = async (start: (pipeline: IoredisPipeline) => IoredisPipeline): Promise<Durable> => {
       const [script, acknowledged] =
@@ -164,14 +173,14 @@ export class IoredisDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    this.#durable?.disconnect()
+    void this.#durable?.then((copy) => copy.disconnect()).catch(() => {})
     if (this.#ownsClient) this.#client.disconnect()
   }
 
-  /** Messages go to every node of a Cluster, so any will do. */
+  /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
   #someNode(): IoredisClient {
     const nodes = this.#masters()
-    const node = nodes[this.losses % Math.max(1, nodes.length)]
+    const node = nodes[this.#nextNode++ % Math.max(1, nodes.length)]
     if (!node) throw new Error('No node of the Cluster is known yet')
     return node
   }
@@ -180,11 +189,27 @@ export class IoredisDriver implements Driver {
     return isCluster(this.#client) ? this.#client.nodes('master') : [this.#client]
   }
 
-  #duplicate(): IoredisClient | IoredisCluster {
+  /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
+  async #duplicate(): Promise<IoredisClient | IoredisCluster> {
     const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate()
-    for (const event of LOSSES) copy.on(event, () => this.losses++)
+    for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     quieten(copy)
-    return copy
+    const forget = (): void => {
+      this.#durable = undefined
+    }
+    copy.on('end', forget)
+    try {
+      // One that connects by itself is on its way already.
+      if (copy.status === 'wait') await copy.connect()
+      return copy
+    } catch (error) {
+      forget()
+      throw error
+    }
+  }
+
+  publish(channel: string, message: string): Promise<unknown> {
+    return this.#client.publish(channel, message)
   }
 }
 

@@ -5,12 +5,10 @@
 export class Names {
   readonly #prefix: string
   readonly #lines: string
-  readonly #states: string
 
   constructor(prefix: string, space: string) {
     this.#prefix = prefix
     this.#lines = `${prefix}:${toKey(space)}:{`
-    this.#states = `${prefix}:${toKey(space)}:state:{`
   }
 
   line(resource: string): string {
@@ -30,7 +28,7 @@ export class Names {
   }
 
   state(key: string): string {
-    return `${this.#states}${toKey(key)}}`
+    return `${this.#lines}${toKey(key)}}:state`
   }
 
   /** Told when the state changes. */

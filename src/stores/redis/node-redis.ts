@@ -1,4 +1,12 @@
-import { byHash, type Driver, type Ear, type EarHandlers, type Master, type Replicas } from './driver.js'
+import {
+  byHash,
+  type Driver,
+  type Ear,
+  type EarHandlers,
+  lossesOf,
+  type Master,
+  type Replicas,
+} from './driver.js'
 import type { Script } from './lua/script.js'
 
 interface ScriptCall {
@@ -12,6 +20,7 @@ interface NodeRedisCommon {
   eval(text: string, call: ScriptCall): Promise<unknown>
   on(event: string, listener: (...args: never[]) => void): unknown
   connect(): Promise<unknown>
+  publish(channel: string, message: string): Promise<unknown>
   destroy(): void
   subscribe(channels: string[], listener: (message: unknown, channel: unknown) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -29,7 +38,7 @@ export interface NodeRedisClient extends NodeRedisCommon {
   duplicate(overrides?: object): NodeRedisClient
   sendCommand(words: string[]): Promise<unknown>
   unref(): void
-  readonly options?: { readonly socket?: object; readonly keyPrefix?: string }
+  readonly options?: { readonly socket?: object }
 }
 
 interface NodeRedisNode {
@@ -80,7 +89,8 @@ function isSentinel(client: AnyNodeRedis): client is NodeRedisSentinel {
 /** The package `redis`. */
 export class NodeRedisDriver implements Driver {
   readonly isCluster: boolean
-  losses = 0
+  readonly #losses: { readonly count: number }
+  #durableLosses = 0
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
   #durable: Promise<AnyNodeRedis> | undefined
@@ -90,8 +100,12 @@ export class NodeRedisDriver implements Driver {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
-    for (const event of LOSSES) client.on(event, () => this.losses++)
+    this.#losses = lossesOf(client, LOSSES)
     if (ownsClient) quieten(client)
+  }
+
+  get losses(): number {
+    return this.#losses.count + this.#durableLosses
   }
 
   async teach(script: Script): Promise<void> {
@@ -186,7 +200,7 @@ export class NodeRedisDriver implements Driver {
   async close(): Promise<void> {
     const durable = this.#durable
     this.#durable = undefined
-    if (durable) destroy(await durable)
+    void durable?.then(destroy).catch(() => {})
     if (this.#ownsClient) destroy(this.#client)
   }
 
@@ -203,12 +217,26 @@ export class NodeRedisDriver implements Driver {
     return cluster.nodeClient(node as never)
   }
 
+  /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
   async #duplicate(): Promise<AnyNodeRedis> {
     const copy: AnyNodeRedis = this.#client.duplicate()
-    for (const event of LOSSES) copy.on(event, () => this.losses++)
+    for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     quieten(copy)
-    await copy.connect()
-    return copy
+    const forget = (): void => {
+      this.#durable = undefined
+    }
+    copy.on('end', forget)
+    try {
+      await copy.connect()
+      return copy
+    } catch (error) {
+      forget()
+      throw error
+    }
+  }
+
+  publish(channel: string, message: string): Promise<unknown> {
+    return this.#client.publish(channel, message)
   }
 }
 

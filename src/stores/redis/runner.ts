@@ -1,5 +1,6 @@
 import type { Env } from '../../base/env.js'
 import type { Driver, Replicas } from './driver.js'
+import { closed } from './failures.js'
 import type { Script, Scripts } from './lua/script.js'
 import { turnScript } from './lua/turn.js'
 
@@ -13,6 +14,7 @@ export interface RunnerOptions {
 /** Runs scripts on a Redis that is opened at the first call. */
 export class Runner {
   readonly #options: RunnerOptions
+  #isWanted = false
   #opening: Promise<Driver> | undefined
   driver: Driver | undefined
 
@@ -20,13 +22,26 @@ export class Runner {
     this.#options = options
   }
 
+  /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
+  use(): void {
+    this.#isWanted = true
+  }
+
   /** A failed attempt is forgotten: the next call tries anew. */
   open(): Promise<Driver> {
-    this.#opening ??= this.#openOnce().catch((error) => {
-      this.#opening = undefined
-      throw error
-    })
-    return this.#opening
+    if (!this.#isWanted) return Promise.reject(closed())
+    if (this.#opening) return this.#opening
+    const opening = this.#openOnce()
+    this.#opening = opening
+    opening.then(
+      (driver) => {
+        if (this.#opening === opening) this.driver = driver
+      },
+      () => {
+        if (this.#opening === opening) this.#opening = undefined
+      },
+    )
+    return opening
   }
 
   async #openOnce(): Promise<Driver> {
@@ -35,7 +50,6 @@ export class Runner {
     const learnt = driver.teach(this.#scriptOf(turnScript))
     // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
     if (driver.isCluster) await learnt
-    this.driver = driver
     return driver
   }
 
@@ -50,6 +64,7 @@ export class Runner {
   }
 
   async close(): Promise<void> {
+    this.#isWanted = false
     const opening = this.#opening
     this.#opening = undefined
     this.driver = undefined

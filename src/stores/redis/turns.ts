@@ -1,5 +1,5 @@
 import type { Driver, Replicas } from './driver.js'
-import { explain } from './failures.js'
+import { explain, explainReply } from './failures.js'
 import { turnScript } from './lua/turn.js'
 import type { Runner } from './runner.js'
 
@@ -91,6 +91,6 @@ export class Turns {
 }
 
 function settle(call: Call, text: string, isSafe: boolean): void {
-  if (text.startsWith('error ')) call.reject(explain(new Error(text.slice('error '.length))))
+  if (text.startsWith('error ')) call.reject(explainReply(text.slice('error '.length)))
   else call.resolve({ text, isSafe })
 }

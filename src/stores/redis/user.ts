@@ -26,10 +26,11 @@ export class RedisUser {
     this.replicas = options.replicas
     this.runner = new Runner(options)
     this.turns = new Turns(this.runner, options.replicas)
-    this.ears = new Ears(options.env, () => this.runner.open())
+    this.ears = new Ears(options.env, options.prefix, () => this.runner.open())
   }
 
   join(): void {
+    this.runner.use()
     this.#clients++
   }
 

@@ -37,15 +37,24 @@ export class Watches {
   async begin(key: string): Promise<void> {
     const watch = this.#watches.get(key) ?? this.#listen(key)
     watch.isWanted = true
+    // What was heard before the state is read is in what will be read.
     watch.seen = null
+    watch.told = 0
     this.#watches.delete(key)
     this.#watches.set(key, watch)
+    this.#forgetIdle()
     try {
       await watch.listening
     } catch (error) {
       void this.#forget(key, watch)
       throw error
     }
+  }
+
+  unwatch(key: string): void {
+    const watch = this.#watches.get(key)
+    if (watch) watch.isWanted = false
+    this.#forgetIdle()
   }
 
   /** After it was read: `number` is that of its newest change. */
@@ -76,11 +85,11 @@ export class Watches {
     watch.told = Math.max(watch.told, number)
     if (!watch.isWanted || watch.seen === null || watch.told <= watch.seen) return
     watch.isWanted = false
-    this.#forgetIdle()
     this.#onChange(key)
   }
 
   #forgetIdle(): void {
+    if (this.#watches.size <= MOST_IDLE) return
     const idle = [...this.#watches].filter(([, watch]) => !watch.isWanted)
     for (const [key, watch] of idle.slice(0, Math.max(0, idle.length - MOST_IDLE)))
       void this.#forget(key, watch)

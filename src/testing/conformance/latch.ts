@@ -243,7 +243,7 @@ export const latchCases: readonly CaseSpec[] = [
         return answer
       }
       const wait = locks.latch('ready', 1).wait()
-      await eventually('the first read', () => answered > 0)
+      await eventually('the first look, and the one that watches', () => answered >= 2)
       store.cut('read')
       await scene.client().latch('ready', 1).countDown()
       const reads = store.count('read')

@@ -16,6 +16,7 @@ local id = line.head
 while id ~= '-' do
   local row = get(id)
   if row.expires > now then
+    line.need = math.max(line.need, row.expires)
     if row.capacity ~= capacity then isDeclared = false end
     if row.fence == 0 and row.permits > capacity then tooLarge[#tooLarge + 1] = id end
   end

@@ -1,0 +1,183 @@
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { expect, it, onTestFinished } from 'vitest'
+import { Holdfast } from '../../src/index.js'
+import { redis } from '../../src/stores/redis/index.js'
+import { describeOn } from '../servers/availability.js'
+import { type RedisServer, startRedis } from '../servers/redis.js'
+
+async function server(...args: string[]): Promise<RedisServer> {
+  const started = await startRedis({ args })
+  onTestFinished(() => started.stop())
+  return started
+}
+
+async function scriptCalls(of: RedisServer): Promise<number> {
+  const line = (await of.cli('info', 'commandstats'))
+    .split('\n')
+    .find((each) => each.startsWith('cmdstat_evalsha:'))
+  return Number(/calls=(\d+)/.exec(line ?? 'calls=0')?.[1])
+}
+
+const passed = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+describeOn('redis', 'the Redis store', () => {
+  it('keeps a line for as long as its holds when it is resized', async () => {
+    const { url, cli } = await bound(server())
+    await using mine = new Holdfast(redis(url, { retention: '1s' }))
+    await using theirs = new Holdfast(redis(url, { retention: '1s' }))
+    await mine.semaphore('gpu', 1).acquire({ lease: '1m' })
+    await theirs.semaphore('gpu', 1).resize(1)
+    const [key] = (await cli('keys', '*gpu*')).split('\n')
+    expect(Number(await cli('pttl', String(key)))).toBeGreaterThan(59_000)
+    expect(await theirs.semaphore('gpu', 1).tryAcquire()).toBeNull()
+  })
+
+  it('asks nothing while a wait finds its state gone since the last change', async () => {
+    const live = await server()
+    const options = { retention: '1s' }
+    await using mine = new Holdfast(redis(live.url, options))
+    await using theirs = new Holdfast(redis(live.url, options))
+    const wait = mine.latch('go', 1, { retention: 500 }).wait()
+    await expect.poll(() => live.cli('pubsub', 'numsub', 'holdfast:default:{latch:go}:state')).toMatch(/1$/)
+    await theirs.latch('go', 1, { retention: 500 }).countDown()
+    await wait
+    await live.cli('flushall')
+    const again = mine
+      .latch('go', 1)
+      .wait({ wait: '30s' })
+      .catch(() => {})
+    await passed(300)
+    const before = await scriptCalls(live)
+    await passed(1000)
+    expect((await scriptCalls(live)) - before).toBeLessThan(5)
+    await theirs.latch('go', 1).countDown()
+    await again
+  })
+
+  it('leaves no subscription for each latch that was waited for', async () => {
+    const live = await server()
+    await using locks = new Holdfast(redis(live.url))
+    for (let number = 0; number < 300; number++) {
+      const latch = locks.latch(`latch ${number}`, 1)
+      const wait = latch.wait()
+      await latch.countDown()
+      await wait
+    }
+    const channels = (await live.cli('pubsub', 'channels', '*:state'))
+      .split('\n')
+      .filter((line) => line !== '')
+    expect(channels.length).toBeLessThan(150)
+  })
+
+  it('can be used anew after a client was closed while it connected', async () => {
+    const { url } = await server()
+    for (const driver of ['ioredis', 'redis', 'iovalkey'] as const) {
+      const store = redis(url, { driver })
+      const hasty = new Holdfast(store)
+      const claim = hasty
+        .mutex('a')
+        .acquire()
+        .catch(() => {})
+      await hasty.close()
+      await claim
+      await using locks = new Holdfast(store)
+      expect(await locks.mutex('b').run(() => driver)).toBe(driver)
+    }
+  })
+
+  it('puts no password into an error', async () => {
+    const live = await server()
+    await live.cli('config', 'set', 'requirepass', 'right')
+    const { port } = live
+    for (const driver of ['ioredis', 'redis', 'iovalkey'] as const) {
+      await using locks = new Holdfast(redis(`redis://:hunter2@127.0.0.1:${port}`, { driver }), {
+        storeTimeout: 500,
+      })
+      const error = await locks
+        .mutex('a')
+        .acquire()
+        .catch((each: unknown) => each)
+      const { inspect } = await import('node:util')
+      expect(inspect(error, { depth: 9 })).not.toContain('hunter2')
+    }
+    for (const odd of [
+      'redis://user:hun/ter2@host',
+      'redis://:p@ss@host',
+      'redis://:12/ter/pw@host',
+      'redis://:100%@h',
+    ])
+      expect(() => redis(odd)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/percent|%25/) }),
+      )
+  })
+
+  it('does not lose its other holds to one line that holds something else', async () => {
+    const live = await server()
+    await using locks = new Holdfast(redis(live.url))
+    const holds = await Promise.all(
+      [1, 2, 3].map((name) => locks.mutex(`hold ${name}`).acquire({ lease: 600 })),
+    )
+    const [victim, ...others] = holds
+    await live.cli('set', 'holdfast:default:{hold 1}', 'something else')
+    await expect.poll(() => victim?.isValid).toBe(false)
+    await passed(1500)
+    expect(others.map((hold) => hold.isValid)).toEqual([true, true])
+  })
+
+  it('puts few listeners on the client that it was given, however many stores are made of it', async () => {
+    const { url } = await server()
+    const ioredis = new Redis(url)
+    const nodeRedis = createClient({ url })
+    nodeRedis.on('error', () => {})
+    await nodeRedis.connect()
+    onTestFinished(() => {
+      ioredis.disconnect()
+      nodeRedis.destroy()
+    })
+    for (let time = 0; time < 12; time++) {
+      for (const client of [ioredis, nodeRedis]) {
+        await using locks = new Holdfast(redis(client))
+        await locks.mutex('a').run(() => {})
+      }
+    }
+    expect(ioredis.listenerCount('close')).toBeLessThan(4)
+    expect(nodeRedis.listenerCount('end')).toBeLessThan(4)
+  })
+
+  it('closes in time although the server is silent', async () => {
+    const live = await server()
+    const store = redis(live.url)
+    const stays = new Holdfast(store)
+    const goes = new Holdfast(store, { storeTimeout: 1000 })
+    for (const locks of [stays, goes]) await locks.mutex('a').run(() => {})
+    live.pause()
+    onTestFinished(() => live.resume())
+    await goes.close()
+    live.resume()
+    await stays.close()
+  })
+
+  it('notices that it hears nothing although its connection looks alive', async () => {
+    const [live, wrong] = await Promise.all([server(), server()])
+    const client = new Redis(live.url)
+    onTestFinished(() => client.disconnect())
+    // The first ear listens at the wrong server, as one does whose node has left its Cluster.
+    let ears = 0
+    const duplicate = client.duplicate.bind(client)
+    client.duplicate = (overrides) => duplicate({ ...overrides, port: ++ears === 1 ? wrong.port : live.port })
+    await using locks = new Holdfast(redis(client))
+    await using others = new Holdfast(redis(live.url))
+    const hold = await others.mutex('door').acquire()
+    const waiting = locks.mutex('door').acquire({ lease: '10m' })
+    await expect.poll(() => ears, { timeout: 30_000 }).toBe(2)
+    await hold.release()
+    expect((await waiting).isValid).toBe(true)
+  })
+})
+
+/** A server whose methods can be taken apart. */
+async function bound(starting: Promise<RedisServer>): Promise<{ url: string; cli: RedisServer['cli'] }> {
+  const started = await starting
+  return { url: started.url, cli: (...args) => started.cli(...args) }
+}
