@@ -190,7 +190,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   /** false: there is nothing to take over, so it joins the line like any other. */
   #takeOver(stay: Stay, request: ClaimRequest): Promise<ClaimReply | boolean> {
-    if (request.adopts) return adopt(this.#places, stay, request.resource, request.adopts)
+    if (request.adopts) return adopt(this.#places, stay, request, request.adopts)
     if (request.steal === true) return steal(this.#places, stay, request)
     return Promise.resolve(false)
   }

@@ -32,13 +32,13 @@ export async function steal(
 export async function adopt(
   places: Places,
   stay: Stay,
-  resource: string,
+  { resource, permits }: ClaimRequest,
   adopts: { id: string; fence: number },
 ): Promise<ClaimReply | true> {
   const old = (await places.list(resource)).holds.find(({ id }) => id === adopts.id)
   const stat = old && (await places.session.zk.exists(`${places.lineOf(resource)}/${old.name}`)).stat
   const isHeld = old && stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
-  // The place is taken over as it is: asking for other permits here would be a way around the line.
-  if (isHeld && (await stay.replace([old], { ...old, fence: null }))) return true
+  // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
+  if (isHeld && permits <= old.permits && (await stay.replace([old], { ...old, fence: null }))) return true
   return { status: 'refused', reason: 'gone' }
 }
