@@ -60,11 +60,11 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const env = new CountingEnv()
       const { locks, store } = scene.intercepted({ env })
-      const hold = await scene.lock('door', locks).acquire({ lease: 150 })
+      const hold = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       await eventually('a renewal', () => store.count('pulse') > 0)
       await hold.release()
       const calls = store.calls.length
-      await pass(300)
+      await pass(RENEWED_MS * 0.7)
       assert.equal(store.calls.length, calls)
       assert.equal(env.activeTimers, 0)
     },
