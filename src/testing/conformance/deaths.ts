@@ -31,8 +31,9 @@ export const deathCases: readonly CaseSpec[] = [
       const until = await heldUntil(scene, 'door')
       assert.equal(await scene.lock('door').tryAcquire(), null)
       await inTime('the lease of the killed holder', waiting.promise)
-      // Rounded to milliseconds on the way through a Date.
-      assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
+      // Rounded to milliseconds on the way through a Date. Of a session nobody knows when it was heard of last.
+      if (scene.perHoldLease)
+        assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
       assert.ok(waiting.settledAt >= claimedAfter + RENEWED_MS)
     },
   },

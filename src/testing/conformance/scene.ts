@@ -63,6 +63,16 @@ export class Scene {
     return lockOf(locks, name, this.#guise.lock)
   }
 
+  /** false: a session's time-out bounds every lease, and only the store knows when that began. */
+  get perHoldLease(): boolean {
+    return this.#venue.store().capabilities.perHoldLease
+  }
+
+  /** More than a lease of RENEWED_MS, and yet what every store can promise. */
+  get extensionMs(): number {
+    return this.perHoldLease ? 20_000 : 1000
+  }
+
   /** A claim such as that lock would send. */
   claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
     return claimOf(resource, id, { ...this.#guise.wants, ...changes })
