@@ -70,7 +70,7 @@ export class Scene {
 
   /** By how much a hold can be extended: not beyond a session, where that bounds every lease. */
   get extensionMs(): number {
-    return this.perHoldLease ? 20_000 : 1000
+    return this.perHoldLease ? 20_000 : 3000
   }
 
   /** A claim such as that lock would send. */

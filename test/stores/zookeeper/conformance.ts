@@ -6,6 +6,9 @@ import { describeOn } from '../../servers/availability.js'
 const SESSION = 'the session bounds every lease'
 const CLOSE = 'what a client has ends with its connection, as the session may live on with others'
 
+/** Longer than the leases that the cases rely on while the store cannot be reached. */
+const SESSION_TIMEOUT = '8s'
+
 const SKIPS: Skips = {
   'each hold has the lease that was asked for': `${SESSION}, and this case asks for a minute`,
   'extend gives at least that much from now, and never shortens': `${SESSION}, and this case extends by 20 s`,
@@ -40,8 +43,8 @@ export function runCasesOnZooKeeper(title: string, start: () => Promise<Servers>
       name: title,
       async open() {
         const root = `/conformance-${place++}`
-        const options = { sessionTimeout: '4s', tick: '200ms', root }
-        const url = `zookeeper://${servers.address}?root=${root}&sessionTimeout=4s&tick=200ms`
+        const options = { sessionTimeout: SESSION_TIMEOUT, tick: '200ms', root }
+        const url = `zookeeper://${servers.address}?root=${root}&sessionTimeout=${SESSION_TIMEOUT}&tick=200ms`
         return { store: () => zookeeper(servers.address, options), url, dispose: async () => {} }
       },
     }
