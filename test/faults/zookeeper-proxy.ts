@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 const KINDS = {
   create: [15],
   delete: [2],
+  'set data': [5],
   multi: [14],
   list: [12],
   watch: [3],

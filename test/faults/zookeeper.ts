@@ -24,7 +24,8 @@ export class ZooKeeperCrowd extends Crowd {
     const at = (number: number): string => addresses[number % addresses.length] ?? ''
     const alone = [1, 2, 3].map((number) => clientAt(at(number), number))
     const together = [1, 2, 3].map(() => clientAt(at(0), 0))
-    super({ clients: [...alone, ...together], resources: RESOURCES, leaseMs: SESSION_MS })
+    const clients = [...alone, ...together]
+    super({ clients, resources: RESOURCES, leaseMs: SESSION_MS, askedLeaseMs: 10 * SESSION_MS })
     this.#survivor = clientAt(at(0), 0)
   }
 

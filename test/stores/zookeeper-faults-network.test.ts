@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { inTime, now, pass } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
-import { SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
+import { Seats } from '../faults/seats.js'
+import { clientAt, SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
 import { type CutKind, type CutMoment, CuttingProxy } from '../faults/zookeeper-proxy.js'
 import { describeOn } from '../servers/availability.js'
 import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
@@ -16,6 +17,8 @@ import {
 const noLoss = packetLossAvailability()
 const CUTS_A_ROUND = 5
 
+type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
+
 describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
   const running: { stop(): Promise<void> }[] = []
   const ending = <T extends { stop(): Promise<void> }>(each: T): T => {
@@ -28,32 +31,43 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     for (const each of running.splice(0)) await each.stop()
   })
 
-  describe('the connection is cut', () => {
-    const kinds: [CutKind, CutMoment][] = [
-      ...(['create', 'delete', 'watch', 'list', 'multi'] as const).flatMap((kind): [CutKind, CutMoment][] => [
-        [kind, 'before'],
-        [kind, 'after'],
-      ]),
-      ['event', 'after'],
-    ]
-
-    it('in the middle of everything, before the request has arrived and after', {
-      timeout: LIMIT_MS,
-    }, async () => {
+  describe('the connection is cut in the middle of everything, before the request has arrived and after', () => {
+    const cutting = async (): Promise<{ servers: string; address: string; cut: Cut }> => {
       const ensemble = await start()
       const proxies: CuttingProxy[] = []
       for (const { port } of ensemble.members) proxies.push(ending(await CuttingProxy.start(port)))
       const address = proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')
+      const cut: Cut = async (kind, moment) =>
+        inTime(`a cut ${moment} ${kind}`, Promise.race(proxies.map((proxy) => proxy.cutAt(kind, moment))))
+      return { servers: ensemble.address, address, cut }
+    }
+
+    it('mutexes', { timeout: LIMIT_MS }, async () => {
+      const { servers, address, cut } = await cutting()
       const crowd = new ZooKeeperCrowd([address])
       for (let round = 0; round < ROUNDS * CUTS_A_ROUND; round++)
-        for (const [kind, moment] of kinds) {
-          await crowd.granted(3)
-          const cuts = proxies.map((proxy) => proxy.cutAt(kind, moment))
-          await inTime(`a cut ${moment} ${kind}`, Promise.race(cuts))
-        }
+        for (const kind of ['create', 'delete', 'watch', 'list', 'multi', 'event'] as const)
+          for (const moment of ['before', 'after'] as const) {
+            await crowd.granted(3)
+            await cut(kind, moment)
+          }
       await crowd.recovered(SESSION_MS)
       expect(crowd.judge.losses).toBe(0)
-      await crowd.judged(ensemble.address)
+      await crowd.judged(servers)
+    })
+
+    it('seats and tables', { timeout: LIMIT_MS }, async () => {
+      const { address, cut } = await cutting()
+      const seats = new Seats([1, 2, 3, 0, 0].map((number) => clientAt(address, number)))
+      for (let round = 0; round < ROUNDS * CUTS_A_ROUND; round++)
+        for (const kind of ['create', 'delete', 'watch', 'list', 'multi', 'set data', 'event'] as const)
+          for (const moment of ['before', 'after'] as const) {
+            await seats.granted(3)
+            await cut(kind, moment)
+          }
+      await seats.served()
+      expect(seats.losses).toBe(0)
+      await seats.judged()
     })
   })
 

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
+import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serverOf, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
 import { describeOn } from '../servers/availability.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble, type ZooKeeperServer } from '../servers/zookeeper.js'
@@ -34,6 +35,7 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
       await crowd.granted(30)
       const victim = await choose()
       await victim.kill()
+      await serving(ensemble, 2)
       await crowd.recovered(EXTRA_MS)
       await victim.start()
       await serving(ensemble, 3)
@@ -49,12 +51,28 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
       const victim = await choose()
       victim.pause()
       await pass(STALL_MS + SESSION_MS)
+      await serving(ensemble, 2)
       await crowd.granted(30)
       victim.resume()
       await serving(ensemble, 3)
       await crowd.recovered(EXTRA_MS)
     }
     await crowd.judged(ensemble.address)
+  })
+
+  it('seats and tables, while each server in turn is frozen', { timeout: LIMIT_MS }, async () => {
+    const seats = new Seats([1, 2, 3, 0, 0].map((number) => clientAt(ensemble.address, number)))
+    for (let round = 0; round < ROUNDS; round++)
+      for (const member of ensemble.members) {
+        await seats.served()
+        member.pause()
+        await pass(SESSION_MS)
+        await serving(ensemble, 2)
+        await seats.served()
+        member.resume()
+        await serving(ensemble, 3)
+      }
+    await seats.judged()
   })
 
   it.each(['killed', 'frozen'])('the majority is %s, and comes back', { timeout: LIMIT_MS }, async (how) => {
