@@ -208,7 +208,7 @@ export class Claim {
 
   hold(fence: number, validUntil: number, now: number): void {
     this.phase = 'held'
-    this.#heldAt = now
+    this.#heldAt = Math.min(now, this.acknowledgedAt)
     this.fence = fence
     this.validUntil = validUntil
     this.listener.onHeld()

@@ -10,7 +10,7 @@ export interface Share {
   readonly of: number
 }
 
-export const WHOLE: Share = { part: 0, of: 1 }
+const WHOLE: Share = { part: 0, of: 1 }
 /** `npm run test:all`: every case on every store through every client. */
 const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
 

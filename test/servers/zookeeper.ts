@@ -150,6 +150,7 @@ function layOut(server: Server, options: ZooKeeperServerOptions, member: Member 
     clientPortAddress: '127.0.0.1',
     tickTime: String(TICK_MS),
     minSessionTimeout: String(2 * TICK_MS),
+    maxSessionTimeout: '60000',
     '4lw.commands.whitelist': '*',
     'admin.enableServer': 'false',
     maxClientCnxns: '0',

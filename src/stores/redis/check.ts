@@ -25,14 +25,14 @@ export async function checkMaster(master: Master, wantedReplicas: number, env: E
 }
 
 /** The fields of INFO. */
-export function parseInfo(reply: unknown): ReadonlyMap<string, string> {
+function parseInfo(reply: unknown): ReadonlyMap<string, string> {
   const lines = String(reply).split(/\r?\n/)
   return new Map(
     lines.filter((line) => line.includes(':')).map((line) => line.split(/:(.*)/s) as [string, string]),
   )
 }
 
-export function checkVersion(info: ReadonlyMap<string, string>): Finding {
+function checkVersion(info: ReadonlyMap<string, string>): Finding {
   const about = 'version'
   // Valkey tells the version of Redis that it is compatible with as well.
   const version = info.get('redis_version') ?? '0'
@@ -43,7 +43,7 @@ export function checkVersion(info: ReadonlyMap<string, string>): Finding {
   return { level: 'fault', about, text: `${name} is too old; Holdfast needs Redis 6.2 or later.` }
 }
 
-export function checkRole(info: ReadonlyMap<string, string>): Finding {
+function checkRole(info: ReadonlyMap<string, string>): Finding {
   const about = 'role'
   if (info.get('role') === 'master') return { level: 'fine', about, text: 'This server is a master.' }
   const text =
@@ -51,7 +51,7 @@ export function checkRole(info: ReadonlyMap<string, string>): Finding {
   return { level: 'fault', about, text }
 }
 
-export function checkEviction(info: ReadonlyMap<string, string>): Finding {
+function checkEviction(info: ReadonlyMap<string, string>): Finding {
   const about = 'eviction'
   const policy = info.get('maxmemory_policy')
   if (Number(info.get('maxmemory') ?? 0) === 0)
@@ -61,7 +61,7 @@ export function checkEviction(info: ReadonlyMap<string, string>): Finding {
   return { level: 'risk', about, text }
 }
 
-export function checkPersistence(info: ReadonlyMap<string, string>, appendfsync: string | null): Finding {
+function checkPersistence(info: ReadonlyMap<string, string>, appendfsync: string | null): Finding {
   const about = 'persistence'
   if (info.get('aof_enabled') !== '1') {
     const text =
@@ -79,7 +79,7 @@ export function checkPersistence(info: ReadonlyMap<string, string>, appendfsync:
   return { level: 'risk', about, text }
 }
 
-export function checkReplicas(info: ReadonlyMap<string, string>, wanted: number): Finding {
+function checkReplicas(info: ReadonlyMap<string, string>, wanted: number): Finding {
   const about = 'replicas'
   const count = Number(info.get('connected_slaves') ?? 0)
   if (wanted > count) {

@@ -291,9 +291,10 @@ export class RedisConnection implements Connection {
 /** One claim in the words of the turn script. */
 function claimText(request: ClaimRequest, channel: string): string {
   const { permits, capacity, floor, block, info } = request
+  const times = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)}`
   const maxHold = request.maxHoldMs === null ? 0 : toUs(request.maxHoldMs)
-  const durations = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)} ${maxHold}`
-  return `${modeOf(request)} ${token(request.id)} ${channel} ${permits} ${capacity} ${durations} ${floor} ${block} ${info}`
+  const wanted = `${permits} ${capacity} ${maxHold} ${floor} ${block} ${channel} ${info}`
+  return `${modeOf(request)} ${token(request.id)} ${times} ${wanted}`
 }
 
 /** One claim that holds and one that waits for it, of a resource that nobody else uses. */

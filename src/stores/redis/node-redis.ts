@@ -54,7 +54,7 @@ export interface NodeRedisCluster extends NodeRedisCommon {
   duplicate(overrides?: object): NodeRedisCluster
 }
 
-export interface NodeRedisSentinel extends NodeRedisCommon {
+interface NodeRedisSentinel extends NodeRedisCommon {
   getMasterNode(): unknown
   use<T>(work: (client: NodeRedisClient) => Promise<T>): Promise<T>
   duplicate(overrides?: object): NodeRedisSentinel

@@ -71,9 +71,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       )
       const callAt = this.#places.env.now()
       this.#dropLapsed()
-      await this.#places.session.confirm()
+      // All at once: the lists come after the write, in one round trip.
+      const refreshing = [this.#places.session.confirm(), ...this.#refreshing(beats, callAt)]
+      await Promise.all(refreshing)
       this.#clean()
-      await Promise.all(beats.map((beat) => this.#alive(beat, callAt)?.refresh()))
       return Promise.all(beats.map((beat) => this.#beat(beat, callAt)))
     })
   }
@@ -208,6 +209,11 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   #refuseIfShared(isWanted: boolean, what: string): void {
     if (isWanted && !this.#places.format.isOwn) throw notShared(what)
+  }
+
+  #refreshing(beats: readonly Beat[], now: number): Promise<void>[] {
+    const stays = beats.map((beat) => this.#alive(beat, now)).filter((stay) => stay !== undefined)
+    return stays.map((stay) => stay.refresh())
   }
 
   #alive(beat: Beat, now: number): Stay | undefined {

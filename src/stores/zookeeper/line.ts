@@ -20,6 +20,8 @@ export class Line {
   readonly mark: MarkName | undefined
   /** The last transaction that gave fences to somebody at the front: those behind, if they are older, take later ones when granted. */
   readonly lastJump: bigint
+  readonly #holdCount: number
+  readonly #indexes: ReadonlyMap<string, number>
 
   constructor(names: readonly string[], lastJump: bigint, format: Format = OWN_FORMAT) {
     // Others write to the node of a line for reasons of their own.
@@ -30,6 +32,8 @@ export class Line {
       .sort((one, other) => compareSequences(one.sequence, other.sequence))
     this.pin = names.map(parsePin).find((pin) => pin !== null)
     this.mark = names.map(parseMark).find((mark) => mark !== null)
+    this.#holdCount = this.#countHolds()
+    this.#indexes = new Map(this.claims.map(({ name }, index) => [name, index]))
   }
 
   /** undefined: nobody is in it and nothing is pinned, so the next claim decides. */
@@ -38,18 +42,12 @@ export class Line {
   }
 
   /** Nothing but the list decides who holds: the longest prefix that fits, and who held when the capacity was changed. */
-  get holds(): ClaimName[] {
-    const places = this.claims.map((claim) => ({
-      permits: claim.permits,
-      granted: this.#wasHeld(claim),
-      claim,
-    }))
-    const admitted = new Set(admit(places, this.capacity ?? 0))
-    return places.filter((place) => place.granted || admitted.has(place)).map(({ claim }) => claim)
+  get holds(): readonly ClaimName[] {
+    return this.claims.slice(0, this.#holdCount)
   }
 
   find(name: string): ClaimName | undefined {
-    return this.claims.find((claim) => claim.name === name)
+    return this.claims[this.#indexes.get(name) ?? Infinity]
   }
 
   /** Whether one who believes in this capacity can be in the line. */
@@ -61,11 +59,11 @@ export class Line {
 
   /** Whether the claim is held; if not, whether it is the next one and what it has to watch. */
   standing(mine: ClaimName): { isHeld: true } | { isHeld: false; isNext: boolean; cue: Cue } {
-    const holds = new Set(this.holds)
-    if (holds.has(mine)) return { isHeld: true }
-    const ahead = this.claims.slice(0, this.claims.indexOf(mine))
-    const isNext = ahead.every((other) => holds.has(other))
-    return { isHeld: false, isNext, cue: cue(ahead, mine, this.capacity ?? mine.capacity, isNext) }
+    const index = this.#indexes.get(mine.name) ?? 0
+    if (index < this.#holdCount) return { isHeld: true }
+    const isNext = index === this.#holdCount
+    const isCounting = (this.capacity ?? mine.capacity) !== EXCLUSIVE
+    return { isHeld: false, isNext, cue: isCounting ? this.#countingCue(index) : this.#lockCue(index) }
   }
 
   /** Everybody whom the mark was about has left. */
@@ -73,19 +71,30 @@ export class Line {
     return this.mark !== undefined && !this.claims.some((claim) => this.#wasHeld(claim))
   }
 
+  /** In a lock's line, the last of those that bar the claim by themselves: while it is there, nothing else matters, and only few watch one node. */
+  #lockCue(index: number): Cue {
+    const mine = this.claims[index]?.permits ?? 0
+    const ahead = this.claims.slice(0, index)
+    const barring = ahead.findLast(({ permits }) => permits + mine > EXCLUSIVE) ?? ahead.at(-1)
+    return { type: 'node', name: barring?.name ?? '' }
+  }
+
+  /**
+   * In a counting line no single one may be the reason: the next claim watches the line, those behind it the one before them, which marks its
+   * node when it is granted.
+   */
+  #countingCue(index: number): Cue {
+    if (index === this.#holdCount) return { type: 'line' }
+    return { type: 'node', name: this.claims[index - 1]?.name ?? '' }
+  }
+
+  #countHolds(): number {
+    const places = this.claims.map((claim) => ({ permits: claim.permits, granted: this.#wasHeld(claim) }))
+    const before = places.filter(({ granted }) => granted).length
+    return before + admit(places, this.capacity ?? 0).length
+  }
+
   #wasHeld({ sequence }: ClaimName): boolean {
     return this.mark !== undefined && compareSequences(sequence, this.mark.heldUpTo) <= 0
   }
-}
-
-/**
- * In a lock's line, the last of those that bar the claim by themselves: while it is there, nothing else matters, and only few watch one
- * node. In a counting line no single one may be the reason: the next claim watches the line, those behind it the one before them,
- * which marks its node when it is granted.
- */
-function cue(ahead: readonly ClaimName[], mine: ClaimName, capacity: number, isNext: boolean): Cue {
-  if (capacity !== EXCLUSIVE && isNext) return { type: 'line' }
-  const barring =
-    capacity === EXCLUSIVE ? ahead.filter((other) => other.permits + mine.permits > capacity) : ahead
-  return { type: 'node', name: (barring.at(-1) ?? ahead.at(-1) ?? mine).name }
 }

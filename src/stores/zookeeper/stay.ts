@@ -1,6 +1,6 @@
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
-import type { MultiOperation, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
+import type { MultiOperation, Stat, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
 import { hasCode, isUncertain } from './failures.js'
 import type { Cue, Line } from './line.js'
 import { type ClaimName, checkBlock, fenceOf, lastFenceOf, successorName } from './names.js'
@@ -26,6 +26,7 @@ export class Stay {
   /** It may have a node, though we do not know its name. */
   isUncertain = false
   readonly #places: Places
+  readonly #askedAt: number
   readonly #request: ClaimRequest
   #name: ClaimName | null = null
   #fence = 0
@@ -50,6 +51,7 @@ export class Stay {
     checkBlock(request.block)
     this.resource = request.resource
     this.id = request.id
+    this.#askedAt = now
     this.expiresAt = now + request.presenceMs
   }
 
@@ -307,12 +309,12 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
-    const now = this.#places.env.now()
     this.state = 'held'
-    this.#grantedAt = now
+    // Whoever need not wait counts from the asking, however long the answer took.
+    this.#grantedAt = this.#hasWaited ? this.#places.env.now() : this.#askedAt
     this.#unwatch()
     // A promotion refreshes nothing: only the next word of its owner starts the lease.
-    if (!this.#hasWaited) this.expiresAt = now + this.#request.leaseMs
+    if (!this.#hasWaited) this.expiresAt = this.#askedAt + this.#request.leaseMs
     this.expiresAt = Math.min(this.expiresAt, this.#capAt)
     if (!this.#hasWaited) return
     this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
@@ -372,7 +374,7 @@ export class Stay {
 
   /** Whether the node has left, or was marked as granted, since we listed. */
   async #watchNode(zk: ZooKeeperClient, path: string): Promise<boolean> {
-    const { stat } = await zk.exists(path, this.#watchOption())
+    const stat = await lookAt(zk, path, this.#watchOption())
     if (!stat) return true
     const mark = `${path} ${stat.version}`
     const isNews = stat.version > 0 && mark !== this.#seenMark
@@ -399,7 +401,7 @@ export class Stay {
       if (type === 'deleted') this.lose()
       else void this.#watchOwn().catch(() => {})
     }
-    const { stat } = await this.#places.session.zk.exists(path, { watch: listener })
+    const stat = await lookAt(this.#places.session.zk, path, { watch: listener })
     if (this.#name !== name) return
     if (stat) this.#isOwnWatched = true
     else if (!this.isUncertain) this.lose()
@@ -408,5 +410,19 @@ export class Stay {
   #forget(): void {
     this.#name = null
     this.#unwatch()
+  }
+}
+
+/** null: it is not there. Then nothing is watched either, unlike with `exists`: nodes of claims never come again. */
+async function lookAt(
+  zk: ZooKeeperClient,
+  path: string,
+  options: { watch?: WatchListener },
+): Promise<Stat | null> {
+  try {
+    return (await zk.getData(path, options)).stat
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE')) return null
+    throw error
   }
 }
