@@ -176,10 +176,13 @@ export class Claim {
     return Math.min(this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs, this.sessionMs)
   }
 
-  /** The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated. */
-  asked(now: number): void {
+  /**
+   * The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated; but where
+   * the store's session decides how long a place is kept, only a reply can tell, and such a push has to be confirmed.
+   */
+  asked(now: number, isKeptAsAsked: boolean): void {
     this.acknowledgedAt = now
-    this.#placeUntil = now + this.spec.presenceMs
+    this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
   }
 
   /** The store has said that the place in line is kept. */

@@ -1,6 +1,3 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { EXCLUSIVE } from '../../src/contract/admit.js'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
@@ -10,51 +7,12 @@ import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { eventually, inTime, pass, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { java, obstacles, Peer, python } from './zookeeper/peers.js'
 
-// Debian's python3-kazoo is seen by Debian's Python.
-const PYTHON = '/usr/bin/python3'
-const hasKazoo = spawnSync(PYTHON, ['-c', 'import kazoo']).status === 0
-const JARS = '/usr/share/java'
-const hasCurator = existsSync(`${JARS}/curator-recipes.jar`) && spawnSync('javac', ['-version']).status === 0
-
-const script = (name: string): string => join(import.meta.dirname, 'zookeeper', name)
 const PEERS = [
-  {
-    name: 'Kazoo',
-    command: [PYTHON, script('kazoo_lock.py')],
-    obstacle: hasKazoo ? null : 'python3-kazoo not installed',
-  },
-  {
-    name: 'Curator',
-    command: ['java', '-cp', `${JARS}/*`, script('CuratorLock.java')],
-    obstacle: hasCurator ? null : 'libcurator-recipes-java, or a JDK, not installed',
-  },
+  { name: 'Kazoo', command: python('kazoo_lock.py'), obstacle: obstacles.kazoo },
+  { name: 'Curator', command: java('CuratorLock.java'), obstacle: obstacles.curator },
 ]
-
-/** A process that uses another library. */
-class Peer {
-  said = ''
-  readonly #child: ChildProcess
-
-  constructor([program = '', ...args]: readonly string[], servers: string, path: string) {
-    this.#child = spawn(program, [...args, servers, path], { stdio: ['pipe', 'pipe', 'ignore'] })
-    this.#child.stdout?.on('data', (text) => {
-      this.said += text
-    })
-  }
-
-  says(word: string): Promise<void> {
-    return eventually(`the other one says ${word}`, () => this.said.includes(word))
-  }
-
-  goOn(): void {
-    this.#child.stdin?.write('\n')
-  }
-
-  kill(): void {
-    this.#child.kill('SIGKILL')
-  }
-}
 
 describe('the names of others', () => {
   const format = curatorFormat('lock-')

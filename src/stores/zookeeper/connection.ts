@@ -228,8 +228,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     this.#lapseBy(stay.expiresAt)
     if (stay.state !== 'held') return stay.beatReply(callAt)
     // On a shared line a writer that has become a reader goes on to keep everybody out, which is safe.
-    if (beat.permits !== undefined && this.#places.format.isOwn) await stay.shrink(beat.permits)
-    const block = beat.block === undefined ? undefined : await stay.reserve(beat.block)
+    const { permits, block: wanted } = beat
+    // One after the other: of two pulses at once, the second would not find the node that the first has replaced.
+    if (permits !== undefined && this.#places.format.isOwn) await stay.turn(() => stay.shrink(permits))
+    const block = wanted === undefined ? undefined : await stay.turn(() => stay.reserve(wanted))
     if (!stay.isAlive(callAt)) return { status: 'gone' }
     const reply = stay.beatReply(callAt)
     return typeof block === 'number' && reply.status === 'held' ? { ...reply, block } : reply

@@ -149,24 +149,16 @@ export class Stay {
 
   /** Leaves the line. false: it was not there any more. */
   async leave(): Promise<boolean> {
-    if (this.isUncertain) await this.recover()
-    const name = this.#name
-    if (!name) return false
-    // Ours to take away: its end is no news.
-    const before = this.state
-    this.state = 'gone'
-    try {
-      await this.#places.session.write((zk) => zk.delete(`${this.#line}/${name.name}`))
-    } catch (error) {
-      if (!hasCode(error, 'NO_NODE')) {
-        this.state = before
-        throw error
-      }
+    for (;;) {
+      if (this.isUncertain) await this.recover()
+      const name = this.#name
+      if (!name) return false
+      const hasLeft = await this.#remove(name)
+      // It may have taken another node meanwhile, in the place of this one.
+      if (!hasLeft && (this.isUncertain || this.#name !== name)) continue
       this.#forget()
-      return false
+      return hasLeft
     }
-    this.#forget()
-    return true
   }
 
   /** Gives permits back, in its place. */
@@ -246,6 +238,21 @@ export class Stay {
   #data(): string {
     const { info } = this.#request
     return writeData({ info, timeoutMs: this.#places.session.timeoutMs })
+  }
+
+  /** false: there is no such node. */
+  async #remove({ name }: ClaimName): Promise<boolean> {
+    // Ours to take away: its end is no news.
+    const before = this.state
+    this.state = 'gone'
+    try {
+      await this.#places.session.write((zk) => zk.delete(`${this.#line}/${name}`))
+      return true
+    } catch (error) {
+      if (hasCode(error, 'NO_NODE')) return false
+      this.state = before
+      throw error
+    }
   }
 
   async #certain<T>(writing: Promise<T>): Promise<T> {
