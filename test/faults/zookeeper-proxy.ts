@@ -8,7 +8,7 @@ const KINDS = {
   'set data': [5],
   multi: [14],
   list: [12],
-  watch: [3],
+  watch: [3, 4],
   sync: [9],
   'watches set again': [101],
   event: [],
