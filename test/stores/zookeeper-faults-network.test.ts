@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { inTime, now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, now, pass } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
@@ -113,6 +113,22 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
       await crowd.judged(ensemble.address)
     },
   )
+
+  it('a hold whose time was over while its session lives on keeps nobody waiting', async () => {
+    const ensemble = await start()
+    const [member] = ensemble.members
+    const proxy = ending(await TcpProxy.start(member?.port ?? 0))
+    const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
+    const hold = await unheard.mutex('door').acquire({ lease: '10m' })
+    const next = other.mutex('door').acquire()
+    // The server hears of it all the time.
+    proxy.mode = 'lose replies'
+    await eventually('the loss', () => hold.signal.aborted)
+    proxy.mode = 'pass'
+    await inTime('the next one', next)
+    await unheard.close()
+    await other.close()
+  })
 
   it('all connections stall, and go on', { timeout: LIMIT_MS }, async () => {
     const ensemble = await start()
