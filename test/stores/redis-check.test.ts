@@ -56,8 +56,8 @@ describeOn('redis', 'a look at a live Redis', () => {
       '--repl-diskless-sync-delay',
       '0',
     )
-    await expect.poll(() => master.info('connected_slaves'), { timeout: 30_000 }).toBe('1')
-    await expect.poll(() => replica.info('master_link_status'), { timeout: 30_000 }).toBe('up')
+    await expect.poll(() => master.info('connected_slaves')).toBe('1')
+    await expect.poll(() => replica.info('master_link_status')).toBe('up')
     expect((await check(master.url))['replicas']).toMatchObject({ level: 'risk' })
     expect((await check(master.url, { replicas: 1 }))['replicas']).toMatchObject({ level: 'fine' })
   })

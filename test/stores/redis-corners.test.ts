@@ -19,9 +19,6 @@ async function scriptCalls(of: RedisServer): Promise<number> {
   return Number(/calls=(\d+)/.exec(line ?? 'calls=0')?.[1])
 }
 
-/** By itself vitest waits for a second. */
-const PATIENT = { timeout: 30_000 }
-
 const passed = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 describeOn('redis', 'the Redis store', () => {
@@ -42,9 +39,7 @@ describeOn('redis', 'the Redis store', () => {
     await using mine = new Holdfast(redis(live.url, options))
     await using theirs = new Holdfast(redis(live.url, options))
     const wait = mine.latch('go', 1, { retention: 500 }).wait()
-    await expect
-      .poll(() => live.cli('pubsub', 'numsub', 'holdfast:default:{latch:go}:state'), PATIENT)
-      .toMatch(/1$/)
+    await expect.poll(() => live.cli('pubsub', 'numsub', 'holdfast:default:{latch:go}:state')).toMatch(/1$/)
     await theirs.latch('go', 1, { retention: 500 }).countDown()
     await wait
     await live.cli('flushall')
@@ -125,7 +120,7 @@ describeOn('redis', 'the Redis store', () => {
     )
     const [victim, ...others] = holds
     await live.cli('set', 'holdfast:default:{hold 1}', 'something else')
-    await expect.poll(() => victim?.isValid, PATIENT).toBe(false)
+    await expect.poll(() => victim?.isValid).toBe(false)
     await passed(4500)
     expect(others.map((hold) => hold.isValid)).toEqual([true, true])
   })
@@ -193,7 +188,7 @@ describeOn('redis', 'the Redis store', () => {
     await using others = new Holdfast(redis(live.url))
     const hold = await others.mutex('door').acquire()
     const waiting = locks.mutex('door').acquire({ lease: '10m' })
-    await expect.poll(() => ears, PATIENT).toBe(2)
+    await expect.poll(() => ears).toBe(2)
     await hold.release()
     expect((await waiting).isValid).toBe(true)
   })

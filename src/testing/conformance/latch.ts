@@ -12,7 +12,7 @@ import {
   throwsWith,
   Watched,
 } from './checks.js'
-import { FORGIVING_MS, IMPATIENT_MS, SHORT_MS } from './scene.js'
+import { FORGIVING_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const WAITERS = 10_000
@@ -130,7 +130,7 @@ export const latchCases: readonly CaseSpec[] = [
     title: 'a count-down that fails on the way is repeated, and one that cannot get through says so',
     behaviours: [97, 115],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const latch = locks.latch('ready', 5)
       let failures = 2
       const failure = new HoldfastError('STORE_UNAVAILABLE', 'On the way', { retryable: true })
@@ -246,8 +246,8 @@ export const latchCases: readonly CaseSpec[] = [
       const wait = locks.latch('ready', 1).wait()
       await eventually('the first look, and the one that watches', () => answered >= 2)
       store.cut('read')
-      await scene.client().latch('ready', 1).countDown()
       const reads = store.count('read')
+      await scene.client().latch('ready', 1).countDown()
       await eventually('two reads that failed', () => store.count('read') >= reads + 2)
       store.heal()
       await inTime('the wait', wait)

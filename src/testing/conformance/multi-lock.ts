@@ -153,7 +153,7 @@ export const multiLockCases: readonly CaseSpec[] = [
             { lease },
           )
       }
-      await inTime('all tasks', Promise.all(sets.map(task)))
+      await inTime('all tasks', Promise.all(sets.map(task)), 60_000)
       await allEmpty(scene, 'a', 'b', 'c', 'd')
     },
   },
@@ -235,7 +235,7 @@ export const multiLockCases: readonly CaseSpec[] = [
     title: 'a release that fails keeps none of the others, and is told',
     behaviours: [102],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const hold = await locks.all(['a', 'b', 'c']).acquire({ lease })
       store.around = (call, go) =>
         call.method === 'release' && call.about === 'b' ? Promise.reject(new TypeError('broken')) : go()

@@ -42,7 +42,7 @@ export const semaphoreCases: readonly CaseSpec[] = [
           )
         }
       }
-      await inTime('all tasks', Promise.all([0, 1, 2, 3, 4, 5, 6, 7, 8].map(task)))
+      await inTime('all tasks', Promise.all([0, 1, 2, 3, 4, 5, 6, 7, 8].map(task)), 60_000)
       assert.equal(most, 3)
       assert.equal(await scene.line('pool'), undefined)
     },
