@@ -50,6 +50,11 @@ export class Line {
     return this.claims[this.#indexes.get(name) ?? Infinity]
   }
 
+  /** Nobody is behind it. */
+  isLast({ name }: ClaimName): boolean {
+    return this.claims.at(-1)?.name === name
+  }
+
   /** Whether one who believes in this capacity can be in the line. */
   agrees(request: { capacity: number; permits: number }): boolean {
     const capacity = this.capacity ?? request.capacity

@@ -316,10 +316,10 @@ export class Stay {
     // A promotion refreshes nothing: only the next word of its owner starts the lease.
     if (!this.#hasWaited) this.expiresAt = this.#askedAt + this.#request.leaseMs
     this.expiresAt = Math.min(this.expiresAt, this.#capAt)
-    if (!this.#hasWaited) return
-    this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
-    if (line.capacity === EXCLUSIVE) return
-    // Whoever waits behind us is next now, and watches our node.
+    if (this.#hasWaited)
+      this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
+    if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
+    // Whoever waits behind us is next now, and watches our node: it may have seen us wait before we knew of it.
     this.#owesMark = true
     void this.#mark().catch(() => {})
   }
