@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { eventually, inTime, now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, now, pass, rejectsWith } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
@@ -125,6 +125,21 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     proxy.mode = 'lose replies'
     await eventually('the loss', () => hold.signal.aborted)
     proxy.mode = 'pass'
+    await inTime('the next one', next)
+    await unheard.close()
+    await other.close()
+  })
+
+  it('a release that does not get through keeps nobody waiting for longer than that', async () => {
+    const ensemble = await start()
+    const [member] = ensemble.members
+    const proxy = ending(await CuttingProxy.start(member?.port ?? 0))
+    const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
+    const hold = await unheard.mutex('door').acquire({ lease: '10m' })
+    const next = other.mutex('door').acquire()
+    const letPass = proxy.cutAll('delete', 'before')
+    await rejectsWith('STORE_UNAVAILABLE', hold.release())
+    letPass()
     await inTime('the next one', next)
     await unheard.close()
     await other.close()
