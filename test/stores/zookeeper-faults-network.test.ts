@@ -15,6 +15,8 @@ import {
 } from '../servers/zookeeper.js'
 
 const noLoss = packetLossAvailability()
+/** Longer than a session. */
+const FREEZE_MS = Math.max(STALL_MS, SESSION_MS + 500)
 const CUTS_A_ROUND = 5
 
 type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
@@ -84,7 +86,7 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const link of links) link.mode = 'stall'
-      await pass(STALL_MS + SESSION_MS)
+      await pass(FREEZE_MS)
       await crowd.granted(30)
       for (const link of links) link.mode = 'pass'
       await serving(ensemble, 3)
@@ -153,7 +155,7 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const proxy of proxies) proxy.mode = 'stall'
-      await pass(STALL_MS + SESSION_MS)
+      await pass(FREEZE_MS)
       for (const proxy of proxies) proxy.mode = 'pass'
       await crowd.recovered(SESSION_MS)
     }
