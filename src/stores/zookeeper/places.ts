@@ -1,6 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
 import type { Stat } from '../../drivers/zookeeper/index.js'
+import { Batch } from './batch.js'
 import { hasCode } from './failures.js'
 import type { Format } from './format.js'
 import { Line } from './line.js'
@@ -38,6 +39,7 @@ export class Places {
   readonly format: Format
   readonly lines: string
   readonly states: string
+  readonly batch: Batch
   /** Asked for, and not sent yet. */
   readonly #listings = new Map<string, Promise<Line>>()
   /** The claims of this client, by the paths of their nodes. */
@@ -48,6 +50,7 @@ export class Places {
     const { session, env, push, format, root, space } = setting
     this.session = session
     this.env = env
+    this.batch = new Batch(session)
     this.push = push
     this.format = format
     this.lines = format.linesIn(root, space)
@@ -65,9 +68,13 @@ export class Places {
   list(resource: string): Promise<Line> {
     const soon = this.#listings.get(resource)
     if (soon) return soon
-    const listing = new Promise<void>((resolve) => process.nextTick(resolve)).then(() => {
-      this.#listings.delete(resource)
-      return this.#list(this.lineOf(resource))
+    const listing = new Promise<Line>((resolve) => {
+      process.nextTick(() => {
+        this.#listings.delete(resource)
+        // Whoever asks now shall be in it, too.
+        this.batch.send()
+        resolve(this.#list(this.lineOf(resource)))
+      })
     })
     this.#listings.set(resource, listing)
     return listing

@@ -74,15 +74,16 @@ export class Stay {
   async enter(): Promise<Line> {
     const { session, format } = this.#places
     const prefix = `${this.#line}/${format.prefix(this.#request)}`
-    const options = { mode: 'ephemeralSequential', data: this.#data(), acl: session.acl } as const
+    const mode = 'ephemeralSequential'
+    const create = { type: 'create', path: prefix, mode, data: this.#data(), acl: session.acl } as const
     for (let attempt = 1; ; attempt++) {
-      // Both at once: the list is sent right behind, so it has the node and everything before it.
+      // Both at once: the server handles them in order, so the list has the node and everything before it.
+      const creating = this.#certain(this.#places.batch.write(create, this.#line))
       const listing = this.#places.list(this.resource)
       listing.catch(() => {})
-      const creating = this.#certain(session.write((zk) => zk.create(prefix, options)))
       try {
-        const { path, stat } = await creating
-        this.#stand(path.slice(this.#line.length + 1), stat.czxid)
+        const { path, zxid } = await creating
+        this.#stand(path.slice(this.#line.length + 1), zxid)
         return await listing
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
@@ -251,7 +252,7 @@ export class Stay {
     const before = this.state
     this.state = 'gone'
     try {
-      await this.#places.session.write((zk) => zk.delete(`${this.#line}/${name}`))
+      await this.#places.batch.write({ type: 'delete', path: `${this.#line}/${name}` }, this.#line)
       return true
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return false
