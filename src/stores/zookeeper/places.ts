@@ -1,11 +1,13 @@
 import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
 import type { Stat } from '../../drivers/zookeeper/index.js'
+import { Batch } from './batch.js'
 import { hasCode } from './failures.js'
 import type { Format } from './format.js'
 import { Line } from './line.js'
 import { encode } from './names.js'
 import type { SharedSession } from './session.js'
+import type { Stay } from './stay.js'
 
 /** What a claim's node tells of it beside its name. */
 export interface ClaimData {
@@ -14,6 +16,9 @@ export interface ClaimData {
   /** The negotiated time-out of its session. */
   readonly timeoutMs: number
 }
+
+/** Most claims are over before that; what is done for those that last begins then. */
+const LASTING_MS = 50
 
 export const DEFAULT_ROOT = '/holdfast'
 
@@ -34,13 +39,18 @@ export class Places {
   readonly format: Format
   readonly lines: string
   readonly states: string
+  readonly batch: Batch
   /** Asked for, and not sent yet. */
   readonly #listings = new Map<string, Promise<Line>>()
+  /** The claims of this client, by the paths of their nodes. */
+  readonly #stays = new Map<string, Stay>()
+  readonly #lasting = new Set<() => void>()
 
   constructor(setting: Setting) {
     const { session, env, push, format, root, space } = setting
     this.session = session
     this.env = env
+    this.batch = new Batch(session)
     this.push = push
     this.format = format
     this.lines = format.linesIn(root, space)
@@ -58,12 +68,41 @@ export class Places {
   list(resource: string): Promise<Line> {
     const soon = this.#listings.get(resource)
     if (soon) return soon
-    const listing = new Promise((resolve) => setImmediate(resolve)).then(async () => {
-      this.#listings.delete(resource)
-      return this.#list(this.lineOf(resource))
+    const listing = new Promise<Line>((resolve) => {
+      process.nextTick(() => {
+        this.#listings.delete(resource)
+        // Whoever asks now shall be in it, too.
+        this.batch.send()
+        resolve(this.#list(this.lineOf(resource)))
+      })
     })
     this.#listings.set(resource, listing)
     return listing
+  }
+
+  /** The claim of this client that has that node. */
+  stayAt(path: string): Stay | undefined {
+    return this.#stays.get(path)
+  }
+
+  stands(path: string, stay: Stay): void {
+    this.#stays.set(path, stay)
+  }
+
+  left(path: string): void {
+    this.#stays.delete(path)
+  }
+
+  /** Does something for a claim, if that lasts. */
+  ifLasting(work: () => void): void {
+    if (this.#lasting.size === 0) this.env.timer(LASTING_MS, () => this.#attend(), { keepAlive: false })
+    this.#lasting.add(work)
+  }
+
+  #attend(): void {
+    const works = [...this.#lasting]
+    this.#lasting.clear()
+    for (const work of works) work()
   }
 
   async #list(path: string): Promise<Line> {

@@ -36,8 +36,11 @@ export class Stay {
   #hasWaited = false
   #owesMark = false
   #isOwnWatched = false
-  #cue: { readonly path: string; readonly listener: WatchListener; readonly zk: ZooKeeperClient } | null =
-    null
+  #cue: { readonly path: string; readonly stop: () => void } | null = null
+  /** Claims of the same client that wait for the end of this one. */
+  readonly #followers = new Set<Stay>()
+  /** The last of its fences. */
+  #topFence = 0
   /** The node that we are about to put another one in the place of. */
   #leaving: string | null = null
   #seenMark = ''
@@ -71,15 +74,16 @@ export class Stay {
   async enter(): Promise<Line> {
     const { session, format } = this.#places
     const prefix = `${this.#line}/${format.prefix(this.#request)}`
-    const options = { mode: 'ephemeralSequential', data: this.#data(), acl: session.acl } as const
+    const mode = 'ephemeralSequential'
+    const create = { type: 'create', path: prefix, mode, data: this.#data(), acl: session.acl } as const
     for (let attempt = 1; ; attempt++) {
       // Both at once: the server handles them in order, so the list has the node and everything before it.
-      const creating = this.#certain(session.write((zk) => zk.create(prefix, options)))
+      const creating = this.#certain(this.#places.batch.write(create, this.#line))
       const listing = this.#places.list(this.resource)
       listing.catch(() => {})
       try {
-        const { path, stat } = await creating
-        this.#stand(path.slice(this.#line.length + 1), stat.czxid)
+        const { path, zxid } = await creating
+        this.#stand(path.slice(this.#line.length + 1), zxid)
         return await listing
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
@@ -125,7 +129,7 @@ export class Stay {
       return true
     }
     this.isUncertain = false
-    this.#name = null
+    this.#forget()
     return false
   }
 
@@ -153,10 +157,11 @@ export class Stay {
       if (this.isUncertain) await this.recover()
       const name = this.#name
       if (!name) return false
+      const isHead = this.state === 'held' && name.permits === EXCLUSIVE
       const hasLeft = await this.#remove(name)
       // It may have taken another node meanwhile, in the place of this one.
       if (!hasLeft && (this.isUncertain || this.#name !== name)) continue
-      this.#forget()
+      this.#forget(isHead && hasLeft)
       return hasLeft
     }
   }
@@ -178,6 +183,7 @@ export class Stay {
           { type: 'set', path: this.#line, data: '' },
         ]),
       )
+      this.#topFence = lastFenceOf(zxid)
       return fenceOf(zxid)
     } catch (error) {
       if (!hasCode(error, 'NO_NODE')) throw error
@@ -246,7 +252,7 @@ export class Stay {
     const before = this.state
     this.state = 'gone'
     try {
-      await this.#places.session.write((zk) => zk.delete(`${this.#line}/${name}`))
+      await this.#places.batch.write({ type: 'delete', path: `${this.#line}/${name}` }, this.#line)
       return true
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return false
@@ -265,12 +271,17 @@ export class Stay {
   }
 
   #stand(name: string, zxid: bigint): void {
+    if (this.#name) this.#vacate(this.#name, false)
     this.#name = this.#places.format.parse(name)
     this.#fence = this.#name?.fence ?? fenceOf(zxid)
+    this.#topFence = lastFenceOf(zxid)
     this.isUncertain = false
     this.#isOwnWatched = false
     if (this.state === 'unknown') this.state = 'waiting'
-    void this.#watchOwn().catch(() => {})
+    this.#places.stands(`${this.#line}/${name}`, this)
+    this.#places.ifLasting(() => {
+      if (!this.#isOwnWatched) void this.#watchOwn().catch(() => {})
+    })
   }
 
   async #settle(line?: Line): Promise<void> {
@@ -279,6 +290,7 @@ export class Stay {
       while (this.#isStale && this.state === 'waiting') {
         this.#isStale = false
         await this.#ascertain()
+        if (this.state !== 'waiting') return
         await this.#look(known ?? (await this.#places.list(this.resource)))
         known = undefined
       }
@@ -309,6 +321,14 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
+    this.#hold()
+    if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
+    // Whoever waits behind us is next now, and watches our node: it may have seen us wait before we knew of it.
+    this.#owesMark = true
+    void this.#mark().catch(() => {})
+  }
+
+  #hold(): void {
     this.state = 'held'
     // Whoever need not wait counts from the asking, however long the answer took.
     this.#grantedAt = this.#hasWaited ? this.#places.env.now() : this.#askedAt
@@ -318,10 +338,15 @@ export class Stay {
     this.expiresAt = Math.min(this.expiresAt, this.#capAt)
     if (this.#hasWaited)
       this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
-    if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
-    // Whoever waits behind us is next now, and watches our node: it may have seen us wait before we knew of it.
-    this.#owesMark = true
-    void this.#mark().catch(() => {})
+  }
+
+  /** The claim that this one waits for has left. If that was the head of the line, this one is it now: nothing else was between them. */
+  #follow({ isHead, lastFence }: { isHead: boolean; lastFence: number }): void {
+    this.#cue = null
+    const isSure = isHead && this.state === 'waiting' && !this.isUncertain && !this.#settling
+    // Where the head has taken fences after we came, a list tells from which one to go on.
+    if (isSure && lastFence < this.#fence) this.#hold()
+    else void this.settle().catch(() => {})
   }
 
   /** Puts a new node in the place of ours. */
@@ -345,16 +370,26 @@ export class Stay {
     const path = cue.type === 'line' ? this.#line : `${this.#line}/${cue.name}`
     if (this.#cue?.path === path) return
     this.#unwatch()
+    const own = mine.capacity === EXCLUSIVE ? this.#places.stayAt(path) : undefined
+    if (!own) return this.#watchOnServer(cue, path, mine)
+    // Of our own claims we know without the server when they leave.
+    own.#followers.add(this)
+    this.#cue = { path, stop: () => own.#followers.delete(this) }
+  }
+
+  async #watchOnServer(cue: Cue, path: string, mine: ClaimName): Promise<void> {
     const { zk } = this.#places.session
-    const listener = (): void => {
-      if (this.#cue?.listener !== listener) return
+    const watch = (): void => {
+      if (this.#cue?.stop !== stop) return
       this.#cue = null
       void this.settle().catch(() => {})
     }
+    const stop = (): void => zk.unwatch(path, watch)
     // Before it is sent: the event may come right behind the answer.
-    this.#cue = { path, listener, zk }
+    this.#cue = { path, stop }
     try {
-      const isOver = cue.type === 'line' ? await this.#watchLine(zk, mine) : await this.#watchNode(zk, path)
+      const isOver =
+        cue.type === 'line' ? await this.#watchLine(zk, mine, watch) : await this.#watchNode(zk, path, watch)
       if (!isOver) return
       this.#isStale = true
     } catch (error) {
@@ -365,16 +400,16 @@ export class Stay {
   }
 
   /** Whether the line has changed to our advantage since we listed it. */
-  async #watchLine(zk: ZooKeeperClient, mine: ClaimName): Promise<boolean> {
-    const { children, stat } = await zk.getChildren(this.#line, this.#watchOption())
+  async #watchLine(zk: ZooKeeperClient, mine: ClaimName, watch: WatchListener): Promise<boolean> {
+    const { children, stat } = await zk.getChildren(this.#line, { watch })
     const line = this.#places.line(children, stat)
     const found = line.find(mine.name)
     return !found || line.standing(found).isHeld
   }
 
   /** Whether the node has left, or was marked as granted, since we listed. */
-  async #watchNode(zk: ZooKeeperClient, path: string): Promise<boolean> {
-    const stat = await lookAt(zk, path, this.#watchOption())
+  async #watchNode(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<boolean> {
+    const stat = await lookAt(zk, path, watch)
     if (!stat) return true
     const mark = `${path} ${stat.version}`
     const isNews = stat.version > 0 && mark !== this.#seenMark
@@ -382,12 +417,8 @@ export class Stay {
     return isNews
   }
 
-  #watchOption(): { watch?: WatchListener } {
-    return this.#cue ? { watch: this.#cue.listener } : {}
-  }
-
   #unwatch(): void {
-    this.#cue?.zk.unwatch(this.#cue.path, this.#cue.listener)
+    this.#cue?.stop()
     this.#cue = null
   }
 
@@ -401,26 +432,31 @@ export class Stay {
       if (type === 'deleted') this.lose()
       else void this.#watchOwn().catch(() => {})
     }
-    const stat = await lookAt(this.#places.session.zk, path, { watch: listener })
+    const stat = await lookAt(this.#places.session.zk, path, listener)
     if (this.#name !== name) return
     if (stat) this.#isOwnWatched = true
     else if (!this.isUncertain) this.lose()
   }
 
-  #forget(): void {
+  #forget(isHead = false): void {
+    if (this.#name) this.#vacate(this.#name, isHead)
     this.#name = null
     this.#unwatch()
+  }
+
+  /** `isHead`: it held all, and has left by itself. */
+  #vacate({ name }: ClaimName, isHead: boolean): void {
+    this.#places.left(`${this.#line}/${name}`)
+    const followers = [...this.#followers]
+    this.#followers.clear()
+    for (const follower of followers) follower.#follow({ isHead, lastFence: this.#topFence })
   }
 }
 
 /** null: it is not there. Then nothing is watched either, unlike with `exists`: nodes of claims never come again. */
-async function lookAt(
-  zk: ZooKeeperClient,
-  path: string,
-  options: { watch?: WatchListener },
-): Promise<Stat | null> {
+async function lookAt(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<Stat | null> {
   try {
-    return (await zk.getData(path, options)).stat
+    return (await zk.getData(path, { watch })).stat
   } catch (error) {
     if (hasCode(error, 'NO_NODE')) return null
     throw error
