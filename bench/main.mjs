@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 import { cohort } from './cohort.mjs'
 import { embedded } from './embedded.mjs'
 import { redis } from './redis.mjs'
+import { zookeeper } from './zookeeper.mjs'
 
-const SUITES = { embedded, redis, cohort }
+const SUITES = { embedded, redis, zookeeper, cohort }
 
 const { values, positionals } = parseArgs({
   options: {

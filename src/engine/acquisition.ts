@@ -140,11 +140,12 @@ export class Acquisition implements ClaimListener, Member {
 
   /** Asks until there is an answer. Never rejects. A newer ask, after the place was lost, ends an older one. */
   async #ask(): Promise<void> {
-    const { env, calls } = this.#engine
+    const { env, calls, capabilities } = this.#engine
     const claim = this.#claim
     const id = claim.id
     const deadline = env.now() + calls.storeTimeoutMs
-    claim.asked(env.now(), this.#cohort && this.#engine.newBaton(1 + this.#cohort.size))
+    const baton = this.#cohort && this.#engine.newBaton(1 + this.#cohort.size)
+    claim.asked(env.now(), { isKeptAsAsked: capabilities.perHoldLease, baton })
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
       const sentAt = env.now()
       try {

@@ -89,6 +89,8 @@ export class Claim {
   #placeUntil = 0
   /** A grant that is not above this fence was given to an earlier stay in line under the same id, which has lapsed since. */
   #grantsAbove = 0
+  /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
+  sessionMs = Infinity
   /** When to speak of this claim in a pulse. */
   dueAt = Infinity
   /** A pulse with this claim is on its way. */
@@ -173,6 +175,7 @@ export class Claim {
     // A push that is still under way may tell of the grant once more: its fences have been given out.
     this.#grantsAbove = Math.max(other.#grantsAbove, other.fence)
     this.#placeUntil = other.#placeUntil
+    this.sessionMs = other.sessionMs
     this.dueAt = other.dueAt
     this.isBeating = other.isBeating
     this.isHurried = other.isHurried
@@ -218,15 +221,18 @@ export class Claim {
 
   /** How long the store keeps this claim after a pulse that it has answered. */
   get aliveMs(): number {
-    return this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs
+    return Math.min(this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs, this.sessionMs)
   }
 
-  /** The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated. */
-  asked(now: number, baton: Baton | null): void {
+  /**
+   * The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated; but where
+   * the store's session decides how long a place is kept, only a reply can tell, and such a push has to be confirmed.
+   */
+  asked(now: number, { isKeptAsAsked, baton }: { isKeptAsAsked: boolean; baton: Baton | null }): void {
     this.grant = 0
     this.baton = baton
     this.acknowledgedAt = now
-    this.#placeUntil = now + this.spec.presenceMs
+    this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
   }
 
   /** The store has said that the place in line is kept. */
@@ -253,7 +259,8 @@ export class Claim {
   /** `grant` is the fence by which the store knows it. */
   hold(grant: number, validUntil: number, now: number): void {
     this.phase = 'held'
-    this.heldAt = now
+    // One that was passed on begins now; the store counts the first one from the asking.
+    this.heldAt = this.grant === grant ? now : Math.min(now, this.acknowledgedAt)
     if (this.baton && this.grant !== grant) this.baton.granted(grant, now)
     this.grant = grant
     this.fence = this.baton?.takeFence() ?? grant
