@@ -201,6 +201,27 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
   {
+    title: 'a hold that is about to end is renewed before a neighbour gets it',
+    behaviours: [44, 66],
+    async run(scene) {
+      const { locks, store } = cohort(scene)
+      const leaseMs = 2 * RENEWED_MS
+      const first = await scene.lock('door', locks).acquire({ lease: leaseMs })
+      const half = first.remainingMs / 2
+      const next = new Watched(scene.lock('door', locks).acquire({ lease: leaseMs }))
+      store.cut('pulse')
+      await eventually('half of the lease is over', () => first.remainingMs < half)
+      const wasHeld = await first.release()
+      await pass(20)
+      assert.equal(next.isSettled, false)
+      store.heal()
+      const hold = await inTime('the neighbour', next.promise)
+      // Where the machine stood still for too long, it was lost and is had anew.
+      assert.ok(hold.fence > first.fence && (!wasHeld || hold.remainingMs > 0))
+      await hold.release()
+    },
+  },
+  {
     title: 'a release that fails is not passed on, and nobody is stranded',
     behaviours: [66],
     async run(scene) {
@@ -274,7 +295,7 @@ export const cohortCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = cohort(scene)
       const doings: ((hold: Hold) => Promise<unknown>)[] = [
-        (hold) => hold.extend('1m'),
+        (hold) => hold.extend(50),
         (hold) => hold.downgrade(),
         (hold) => hold.export(),
       ]
