@@ -27,9 +27,8 @@ export async function contended({ name, folder, processes, tasks, turns }) {
   await Promise.all(children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined)))
   const isAll = done.every((task) => task.turns === turns)
   const times = done.map((task) => task.atMs)
-  const grants = done.reduce((sum, task) => sum + task.turns, 0)
   return {
-    perSecond: grants / seconds,
+    perSecond: done.reduce((sum, task) => sum + task.turns, 0) / seconds,
     evenness: isAll ? Math.min(...times) / Math.max(...times) : 0,
   }
 }

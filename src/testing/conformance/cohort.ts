@@ -206,7 +206,11 @@ export const cohortCases: readonly CaseSpec[] = [
     async run(scene) {
       const { locks, store } = cohort(scene)
       const leaseMs = 2 * RENEWED_MS
-      const first = await scene.lock('door', locks).acquire({ lease: leaseMs })
+      const opening = await scene.lock('door', locks).acquire({ lease: leaseMs })
+      const second = scene.lock('door', locks).acquire({ lease: leaseMs })
+      await opening.release()
+      // It has come with fences for many.
+      const first = await inTime('the first neighbour', second)
       const half = first.remainingMs / 2
       const next = new Watched(scene.lock('door', locks).acquire({ lease: leaseMs }))
       store.cut('pulse')
