@@ -2,7 +2,7 @@
 // bring in what is missing. The tests ask this list, too, so that what is installed and what is skipped cannot drift apart.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, isAbsolute, join } from 'node:path'
 
 /** @type {Record<string, { packages: string[], programs: string[], url?: { variable: string, example: string } }>} */
 export const SERVERS = {
@@ -10,6 +10,11 @@ export const SERVERS = {
     packages: ['redis-server'],
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
+  },
+  zookeeper: {
+    // With the libraries of others that can share a line with ours.
+    packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
+    programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
@@ -101,6 +106,8 @@ async function withoutStartingServices(work) {
 }
 
 function isProgram(name) {
+  // What a program needs beside it is named by its full path, and is read rather than run.
+  if (isAbsolute(name)) return existsSync(name)
   return FOLDERS.some((folder) => {
     try {
       accessSync(join(folder, name), constants.X_OK)

@@ -1,4 +1,4 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, … (default:
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,… (default:
                    $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
@@ -47,8 +47,8 @@ Options:
   --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, … (default: $HOLDFAST_STORE,
-                       else one file of this user, ~/.local/state/holdfast/locks.db)
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
+                       (default: $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 

@@ -7,7 +7,10 @@ export interface CrowdOptions {
   /** Each has every resource on its list. */
   clients: readonly Holdfast[]
   resources: readonly string[]
+  /** How long a hold outlives its process. */
   leaseMs: number
+  /** What they ask for, where the store's session decides about that. */
+  askedLeaseMs?: number
 }
 
 /** Most holds are over before they need a renewal; now and then a hold of one of these clients lasts for several. */
@@ -82,11 +85,11 @@ export class Crowd {
   }
 
   async #contend(index: number, client: Holdfast, resource: string): Promise<void> {
-    const { leaseMs } = this.#options
+    const { leaseMs, askedLeaseMs = leaseMs } = this.#options
     let longHoldAt = now() + Math.random() * LONG_HOLD_EVERY_LEASES * leaseMs
     while (!this.#isOver) {
       try {
-        const hold = await client.mutex(resource).acquire({ lease: leaseMs })
+        const hold = await client.mutex(resource).acquire({ lease: askedLeaseMs })
         const isLong = LONG_HOLDERS.includes(index) && now() >= longHoldAt
         if (isLong) longHoldAt = now() + LONG_HOLD_EVERY_LEASES * leaseMs
         await this.#work(index, hold, isLong)

@@ -188,7 +188,15 @@ export const contractCases: readonly CaseSpec[] = [
       await rejectsWith('CLOSED', raw.claim(claimOf('door', 'raw:2')))
       await rejectsWith('CLOSED', raw.pulse([]))
       await rejectsWith('CLOSED', raw.release('door', 'raw:1'))
-      // What it had in lines is left to lapse.
+    },
+  },
+  {
+    title: 'what a closed connection had in lines is left to lapse',
+    behaviours: [116],
+    async run(scene) {
+      const raw = scene.raw()
+      await raw.claim(claimOf('door', 'raw:1'))
+      await raw.close()
       assert.equal((await scene.line('door'))?.holders.length, 1)
     },
   },

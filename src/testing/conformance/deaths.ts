@@ -31,8 +31,9 @@ export const deathCases: readonly CaseSpec[] = [
       const until = await heldUntil(scene, 'door', worker.pid)
       assert.equal(await scene.lock('door').tryAcquire(), null)
       await inTime('the lease of the killed holder', waiting.promise)
-      // Rounded to milliseconds on the way through a Date.
-      assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
+      // Rounded to milliseconds on the way through a Date. Of a session nobody knows when it was heard of last.
+      if (scene.perHoldLease)
+        assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
       assert.ok(waiting.settledAt >= claimedAfter + RENEWED_MS)
     },
   },
@@ -86,7 +87,9 @@ export const deathCases: readonly CaseSpec[] = [
     async run(scene) {
       const survivors = await scene.workers(2, { presence: SHORT_MS })
       for (const survivor of survivors) await survivor.call('hammer', 'door', { lease: SHORT_MS })
-      for (let round = 0; round < 6; round++) {
+      // Each takes a session's time-out where that bounds every lease.
+      const rounds = scene.perHoldLease ? 6 : 2
+      for (let round = 0; round < rounds; round++) {
         const victim = await scene.worker({ presence: SHORT_MS })
         await victim.call('hammer', 'door', { lease: SHORT_MS })
         await pass(10 + systemEnv.random() * 60)

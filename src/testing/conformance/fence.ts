@@ -76,7 +76,7 @@ export const fenceCases: readonly CaseSpec[] = [
         async (hold) => {
           const { fence } = hold
           await door.run((inner) => assert.equal(inner.fence, fence))
-          await hold.extend('5s')
+          await hold.extend(scene.extensionMs)
           assert.equal(hold.fence, fence)
           assert.equal((await scene.line('door'))?.holders[0]?.fence, fence)
         },

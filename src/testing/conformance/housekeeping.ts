@@ -157,7 +157,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
         await Promise.all(Array.from({ length: 500 }, (_, index) => visit(number + index)))
       assert.equal(hold.isValid, true)
       assert.equal(rival.isSettled, false)
-      await hold.extend('1m')
+      await hold.extend(scene.extensionMs)
       assert.equal(await hold.release(), true)
       assert.ok((await inTime('the rival', rival.promise)).fence > hold.fence)
     },

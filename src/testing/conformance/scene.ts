@@ -68,6 +68,16 @@ export class Scene {
     return lockOf(locks, name, this.#guise.lock)
   }
 
+  /** false: a session's time-out bounds every lease, and only the store knows when that began. */
+  get perHoldLease(): boolean {
+    return this.#venue.store().capabilities.perHoldLease
+  }
+
+  /** By how much a hold can be extended: not beyond a session, where that bounds every lease. */
+  get extensionMs(): number {
+    return this.perHoldLease ? 20_000 : 3000
+  }
+
   /** A claim such as that lock would send. */
   claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
     return claimOf(resource, id, { ...this.#guise.wants, ...changes })
