@@ -83,8 +83,11 @@ export class Stay {
       listing.catch(() => {})
       try {
         const { path, zxid } = await creating
-        this.#stand(path.slice(this.#line.length + 1), zxid)
-        return await listing
+        const name = path.slice(this.#line.length + 1)
+        this.#stand(name, zxid)
+        const line = await listing
+        // A batch that was refused is sent again one by one: then the list was there before the node.
+        return line.find(name) ? line : this.#places.list(this.resource)
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
         await session.makePath(this.#line)
