@@ -83,8 +83,11 @@ export class Stay {
       listing.catch(() => {})
       try {
         const { path, zxid } = await creating
-        this.#stand(path.slice(this.#line.length + 1), zxid)
-        return await listing
+        const name = path.slice(this.#line.length + 1)
+        this.#stand(name, zxid)
+        const line = await listing
+        // Where the two did not go together after all, the list came before the node.
+        return line.find(name) ? line : await this.#places.list(this.resource)
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
         await session.makePath(this.#line)
