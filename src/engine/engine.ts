@@ -66,6 +66,7 @@ export class Engine {
       env: this.env,
       capabilities: this.capabilities,
       claims: () => this.#claims.values(),
+      expire: (claim) => this.#expire(claim),
       withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
     this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
@@ -179,7 +180,7 @@ export class Engine {
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
   checkValidity(claim: Claim): boolean {
     const isValid = claim.isValid(this.env.now())
-    if (!isValid) claim.expire(this.env.now())
+    if (!isValid) this.#expire(claim)
     return isValid
   }
 
@@ -274,6 +275,13 @@ export class Engine {
     this.pulse.stop()
     await Promise.all(this.#farewells)
     await this.calls.within(this.calls.storeTimeoutMs, () => this.connection.close())
+  }
+
+  /** Its validity has run out. Where a session decides about that, and lives on after all, the store would keep the hold for nobody. */
+  #expire(claim: Claim): void {
+    if (claim.phase !== 'held') return
+    claim.expire(this.env.now())
+    if (!this.capabilities.perHoldLease) void this.withdraw(claim.resource, claim.id)
   }
 
   #onPush(news: Push): void {

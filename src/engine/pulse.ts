@@ -21,6 +21,8 @@ export interface PulseContext {
   readonly capabilities: Capabilities
   /** The client's claims. */
   claims(): Iterable<Claim>
+  /** Ends a hold whose validity has run out. */
+  expire(claim: Claim): void
   /** Takes back what the store has of a claim that nobody wants. */
   withdraw(claim: Claim): void
 }
@@ -79,7 +81,7 @@ export class Pulse {
     const along: Claim[] = []
     let isAnyDue = false
     for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held' && now >= claim.validUntil) claim.expire(now)
+      if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
       if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now

@@ -59,6 +59,14 @@ export class CuttingProxy {
     })
   }
 
+  /** Cuts at every exchange of that kind, until told to let them pass. */
+  cutAll(kind: CutKind, moment: CutMoment): () => void {
+    this.#order = { kind, moment, done: () => {} }
+    return () => {
+      this.#order = null
+    }
+  }
+
   async stop(): Promise<void> {
     for (const link of this.#links) link.cut()
     await new Promise((resolve) => this.#listener.close(resolve))

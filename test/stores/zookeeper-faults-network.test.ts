@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { inTime, now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, now, pass, rejectsWith } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
@@ -15,6 +15,8 @@ import {
 } from '../servers/zookeeper.js'
 
 const noLoss = packetLossAvailability()
+/** Longer than a session. */
+const FREEZE_MS = Math.max(STALL_MS, SESSION_MS + 500)
 const CUTS_A_ROUND = 5
 
 type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
@@ -84,7 +86,7 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const link of links) link.mode = 'stall'
-      await pass(STALL_MS + SESSION_MS)
+      await pass(FREEZE_MS)
       await crowd.granted(30)
       for (const link of links) link.mode = 'pass'
       await serving(ensemble, 3)
@@ -114,6 +116,37 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     },
   )
 
+  it('a hold whose time was over while its session lives on keeps nobody waiting', async () => {
+    const ensemble = await start()
+    const [member] = ensemble.members
+    const proxy = ending(await TcpProxy.start(member?.port ?? 0))
+    const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
+    const hold = await unheard.mutex('door').acquire({ lease: '10m' })
+    const next = other.mutex('door').acquire()
+    // The server hears of it all the time.
+    proxy.mode = 'lose replies'
+    await eventually('the loss', () => hold.signal.aborted)
+    proxy.mode = 'pass'
+    await inTime('the next one', next)
+    await unheard.close()
+    await other.close()
+  })
+
+  it('a release that does not get through keeps nobody waiting for longer than that', async () => {
+    const ensemble = await start()
+    const [member] = ensemble.members
+    const proxy = ending(await CuttingProxy.start(member?.port ?? 0))
+    const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
+    const hold = await unheard.mutex('door').acquire({ lease: '10m' })
+    const next = other.mutex('door').acquire()
+    const letPass = proxy.cutAll('delete', 'before')
+    await rejectsWith('STORE_UNAVAILABLE', hold.release())
+    letPass()
+    await inTime('the next one', next)
+    await unheard.close()
+    await other.close()
+  })
+
   it('all connections stall, and go on', { timeout: LIMIT_MS }, async () => {
     const ensemble = await start()
     const proxies: TcpProxy[] = []
@@ -122,7 +155,7 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const proxy of proxies) proxy.mode = 'stall'
-      await pass(STALL_MS + SESSION_MS)
+      await pass(FREEZE_MS)
       for (const proxy of proxies) proxy.mode = 'pass'
       await crowd.recovered(SESSION_MS)
     }

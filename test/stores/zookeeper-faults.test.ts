@@ -6,6 +6,8 @@ import { clientAt, SESSION_MS, serverOf, serving, ZooKeeperCrowd } from '../faul
 import { describeOn } from '../servers/availability.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble, type ZooKeeperServer } from '../servers/zookeeper.js'
 
+/** Longer than a session, so that whoever relies on the frozen one would lose it. */
+const FREEZE_MS = Math.max(STALL_MS, SESSION_MS + 500)
 /** An election, and the way to another server. */
 const EXTRA_MS = 2 * SESSION_MS
 
@@ -50,7 +52,7 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
       await crowd.granted(30)
       const victim = await choose()
       victim.pause()
-      await pass(STALL_MS + SESSION_MS)
+      await pass(FREEZE_MS)
       await serving(ensemble, 2)
       await crowd.granted(30)
       victim.resume()
@@ -66,7 +68,7 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
       for (const member of ensemble.members) {
         await seats.served()
         member.pause()
-        await pass(SESSION_MS)
+        await pass(FREEZE_MS)
         await serving(ensemble, 2)
         await seats.served()
         member.resume()
@@ -75,13 +77,17 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
     await seats.judged()
   })
 
-  it.each(['killed', 'frozen'])('the majority is %s, and comes back', { timeout: LIMIT_MS }, async (how) => {
+  it.each([
+    { which: 'the majority is', how: 'killed' },
+    { which: 'the majority is', how: 'frozen' },
+    { which: 'all of them are', how: 'killed' },
+  ])('$which $how, and back after the end of every hold', { timeout: LIMIT_MS }, async ({ which, how }) => {
     const crowd = new ZooKeeperCrowd([ensemble.address])
     const keeper = clientAt(ensemble.address, 10)
     for (let round = 0; round < ROUNDS; round++) {
       const kept = await keeper.mutex('kept').acquire()
       await crowd.granted(30)
-      const gone = (await ensemble.serving()).slice(1)
+      const gone = (await ensemble.serving()).slice(which.startsWith('all') ? 0 : 1)
       for (const member of gone) {
         if (how === 'killed') await member.kill()
         else member.pause()
@@ -91,10 +97,8 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
       expect(now()).toBeLessThanOrEqual(validUntil + 1000)
       await eventually('the report of it', () => kept.signal.aborted)
       await pass(STALL_MS)
-      for (const member of gone) {
-        if (how === 'killed') await member.start()
-        else member.resume()
-      }
+      if (how === 'killed') await Promise.all(gone.map((member) => member.start()))
+      else for (const member of gone) member.resume()
       await serving(ensemble, 3)
       await crowd.recovered(EXTRA_MS)
     }

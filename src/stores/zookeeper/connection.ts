@@ -86,7 +86,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       if (!stay) return false
       const wasAlive = stay.isAlive(this.#places.env.now())
       return stay.turn(async () => {
-        const hasLeft = await stay.leave()
+        const hasLeft = await this.#leave(stay)
         this.#stays.delete(key)
         return hasLeft && wasAlive
       })
@@ -264,6 +264,16 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       }
     }
     this.#lapseBy(next)
+  }
+
+  async #leave(stay: Stay): Promise<boolean> {
+    try {
+      return await stay.leave()
+    } catch (error) {
+      // It may not be asked for again, and must not stand in line for as long as its lease was to be.
+      this.#debris.add(stay)
+      throw error
+    }
   }
 
   #discard(stay: Stay): void {
