@@ -86,8 +86,8 @@ export class Stay {
         const name = path.slice(this.#line.length + 1)
         this.#stand(name, zxid)
         const line = await listing
-        // Where the two did not go together after all, the list came before the node.
-        return line.find(name) ? line : await this.#places.list(this.resource)
+        // A batch that was refused is sent again one by one: then the list was there before the node.
+        return line.find(name) ? line : this.#places.list(this.resource)
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
         await session.makePath(this.#line)
