@@ -7,7 +7,12 @@ ensureInstalled()
 ensureBuilt()
 for (const { name, explanation } of await ensureServers())
   console.log(`Skipping the tests on ${name}: ${explanation}`)
-const env = { HOLDFAST_FAULT_ROUNDS: '10', HOLDFAST_FAULT_STALL_MS: '10000', ...process.env }
+const env = {
+  HOLDFAST_FAULT_ROUNDS: '10',
+  HOLDFAST_FAULT_STALL_MS: '10000',
+  HOLDFAST_FAULT_RESOURCES: '1000000',
+  ...process.env,
+}
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
 const files = ['stores/redis-faults', 'stores/zookeeper-faults']
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...process.argv.slice(2)]

@@ -45,10 +45,10 @@ export class Crowd {
 
   /**
    * To be called when a fault is over: resolves when everybody has been granted every resource since. Fails where somebody is stranded, and
-   * where it takes longer than the lease of a lost holder, the longest pause, and everybody's turn.
+   * where it takes longer than the lease of a lost holder, the longest pause, and everybody's turn, on a machine that has time for it.
    */
   async recovered(extraMs = 0): Promise<void> {
-    const healedAt = now()
+    const [healedAt, lateMs] = [now(), this.judge.lateness.totalMs]
     await eventually('a grant for everybody', () => this.#waiting(healedAt).length === 0, 60_000).catch(
       (error: Error) => {
         throw new Error(`${error.message}; stranded: ${this.#waiting(healedAt).join(', ')}`)
@@ -56,7 +56,7 @@ export class Crowd {
     )
     this.judge.recoveries.push({
       tookMs: Math.round(now() - healedAt),
-      boundMs: Math.round(this.#boundMs() + extraMs),
+      boundMs: Math.round(this.#boundMs() + extraMs + this.judge.lateness.totalMs - lateMs),
     })
     await this.granted(30)
   }
@@ -66,6 +66,7 @@ export class Crowd {
     this.#isOver = true
     await Promise.all(this.#loops)
     await Promise.all(this.#options.clients.map((client) => client.close()))
+    this.judge.lateness.stop()
   }
 
   #boundMs(): number {

@@ -5,6 +5,7 @@ import { redis } from '../../src/stores/redis/index.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
 
 const KEY = 'holdfast:default:{door}'
@@ -104,6 +105,41 @@ describeOn('redis', 'the short ways of a Redis line', () => {
       expect(await ask('c:5', 1000)).toMatchObject({ status: 'granted' })
     },
   )
+
+  it('the next one of the same client is told by the answer to the release, and not again', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 1000)
+    await server.cli('config', 'resetstat')
+    expect(await connection.release('door', 'c:1')).toBe(true)
+    expect(granted).toEqual(['c:2'])
+    expect(await server.cli('info', 'commandstats')).not.toMatch(/cmdstat_publish/)
+  })
+
+  it('if that answer gets lost, those who wait are told to ask', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    const news: string[] = []
+    const cutOff = redis(`redis://127.0.0.1:${proxy.port}`).connect({
+      id: 'client:2',
+      space: 'default',
+      push: ({ type }) => news.push(type),
+    })
+    try {
+      await cutOff.read('listens from here on', true)
+      for (const id of ['c:1', 'c:2', 'c:3']) await cutOff.claim(claimOf('door', id))
+      proxy.mode = 'lose replies'
+      const release = cutOff.release('door', 'c:1').then(
+        () => 'answered',
+        () => [...news],
+      )
+      await eventually('it is released', async () => (await view())[0]?.id === 'c:2')
+      proxy.mode = 'refuse'
+      // Nobody can have begun to listen anew by then, which would have them ask as well.
+      expect(await release).toEqual(['gap'])
+    } finally {
+      await cutOff.close()
+      await proxy.stop()
+    }
+  })
 
   it('the key lives as long as the one who waits longest', async () => {
     await ask('c:1', 1000)

@@ -34,7 +34,7 @@ import { takeoverCases } from './takeover.js'
 import { upgradeCases } from './upgrades.js'
 
 /** More than any case takes; a case that hangs shall say so whatever the test runner does. */
-const CASE_LIMIT_MS = 60_000
+const CASE_LIMIT_MS = 120_000
 
 /** What is true of every lock that excludes: run once with each. */
 const OF_EVERY_LOCK: readonly CaseSpec[] = [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { now, pass, rejectsWith } from './checks.js'
+import { eventually, now, pass, rejectsWith } from './checks.js'
 import { claimOf, LONG_MS, type RawClient, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -154,6 +154,27 @@ export const contractCases: readonly CaseSpec[] = [
       const told = (raw: RawClient) => raw.pushes.flatMap((push) => ('id' in push ? [push.id] : []))
       assert.deepEqual(told(one), ['one:2'])
       assert.ok(told(two).every((id) => id === 'two:1'))
+    },
+  },
+  {
+    title: 'whoever watches a state is told of its next change, and of that one only',
+    behaviours: [97, 98, 99],
+    async run(scene) {
+      const [watcher, writer] = [scene.raw(), scene.raw()]
+      const told = (): number => watcher.pushes.filter(({ type }) => type === 'state').length
+      const write = async (expect: number | null): Promise<number> => {
+        const { current } = await writer.write({ key: 'count', expect, value: 'x', retentionMs: null })
+        return current?.version ?? Number.NaN
+      }
+      assert.equal(await watcher.read('count', true), null)
+      const first = await write(null)
+      await eventually('the first change', () => told() === 1)
+      const second = await write(first)
+      await pass(50)
+      assert.equal(told(), 1, 'told without having asked again')
+      assert.equal((await watcher.read('count', true))?.version, second)
+      await write(second)
+      await eventually('the third change', () => told() === 2)
     },
   },
   {

@@ -7,11 +7,12 @@ import { defineScript } from './script.js'
  *     KEYS     for each call its line
  *     ARGV[1]  retentionMs
  *     then for each call one text, since each argument costs the client about as much as a call does:
- *       release ID
+ *       release ID CLIENT (the channel of whoever releases)
  *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
  *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE, and from PERMITS on it is as a claim keeps it
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
+ *              1 FENCE ID (and the next one, who is told by this, is the same client's)
  *              granted FENCE LEFT | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others stand)
  *
@@ -23,7 +24,7 @@ import { defineScript } from './script.js'
  */
 export const turnScript = defineScript(`
 local claim, release
-local mode, id, lease, presence, wanted, permits, capacity, maxHold, floor, block
+local mode, id, client, lease, presence, wanted, permits, capacity, maxHold, floor, block
 local wallText = string.format('%.0f', wall)
 local retentionUs = retentionMs * 1000
 
@@ -31,12 +32,12 @@ local function prepare()
 ${lineLua}
   claim = function(key)
     permits, capacity, lease = tonumber(permits), tonumber(capacity), tonumber(lease)
-    local client, info = string.match(wanted, '^%d+ %d+ %d+ %d+ %d+ (%S+) (.*)$')
+    local channel, info = string.match(wanted, '^%d+ %d+ %d+ %d+ %d+ (%S+) (.*)$')
 
     local function newRow()
       return { fence = 0, expires = now + tonumber(presence), since = now, permits = permits, capacity = capacity,
         maxHold = tonumber(maxHold), floor = tonumber(floor), block = tonumber(block),
-        prev = line.tail, next = '-', client = client, info = info }
+        prev = line.tail, next = '-', client = channel, info = info }
     end
 
     local function grant(row)
@@ -179,7 +180,7 @@ local function handOver(key, head)
   local found = redis.call('HMGET', key, id, first)
   local endsAt, held = string.match(found[1], '^%S+ %S+ %d+ (%d+) %d+ (%d+) ')
   if held ~= used or tonumber(endsAt) <= wall then return end
-  local second, expires, claim, share, above, count, client = string.match(found[2],
+  local second, expires, claim, share, above, count, receiver = string.match(found[2],
     '^(%S+) %S+ 0 (%d+) %d+ ((%d+) %d+ 0 (%d+) (%d+) (%S+) .*)$')
   if share ~= most or tonumber(expires) <= wall then return end
   local fence, newest = fencesAfter(tonumber(last), tonumber(above), tonumber(count))
@@ -195,7 +196,8 @@ local function handOver(key, head)
       .. ' ' .. first .. ' ' .. second .. ' ' .. tail .. ' - -', first, second .. row)
     redis.call('HDEL', key, id)
   end
-  redis.call('PUBLISH', client, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
+  if receiver == client then return '1 ' .. fenceText .. ' ' .. first end
+  redis.call('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
   return '1'
 end
 
@@ -210,7 +212,7 @@ local function quickRelease(key)
 end
 
 local function handle(key, call)
-  id = string.match(call, '^release (%S+)$')
+  id, client = string.match(call, '^release (%S+) (%S+)$')
   local isRelease = id ~= nil
   if not isRelease then
     mode, id, lease, presence, wanted, permits, capacity, maxHold, floor, block = string.match(call,
