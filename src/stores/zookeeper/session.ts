@@ -1,3 +1,4 @@
+import { toMs } from '../../base/duration.js'
 import type { Env } from '../../base/env.js'
 import {
   type Acl,
@@ -17,6 +18,9 @@ export interface SessionUser {
   onSessionBack(): void
 }
 
+/** So that whoever waits for it is told why there is no answer, rather than that there is none. */
+const LONGEST_REQUEST_MS = 3000
+
 /** After so many time-outs without an answer the session is given up: a server that lost its data would never tell us. */
 const GIVE_UP_AFTER = 2
 
@@ -34,7 +38,8 @@ export class SharedSession {
   constructor(servers: string, options: ZooKeeperOptions & { env: Env; acl?: readonly Acl[] }) {
     const { acl, ...rest } = options
     this.#servers = servers
-    this.#options = rest
+    const mostMs = toMs(rest.sessionTimeout ?? LONGEST_REQUEST_MS, { name: 'sessionTimeout', minMs: 1 })
+    this.#options = { ...rest, requestTimeout: Math.min(mostMs, LONGEST_REQUEST_MS) }
     this.#env = options.env
     this.acl = acl ?? OPEN
   }

@@ -87,7 +87,7 @@ export class Stay {
         this.#stand(name, zxid)
         const line = await listing
         // A batch that was refused is sent again one by one: then the list was there before the node.
-        return line.find(name) ? line : this.#places.list(this.resource)
+        return line.find(name) ? line : await this.#places.list(this.resource)
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
         await session.makePath(this.#line)
