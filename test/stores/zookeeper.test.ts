@@ -380,7 +380,8 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
       // Validity may run out while a leader is elected.
       if (hold.isValid) expect(waiter.isSettled).toBe(false)
     }
-    await hold.release()
+    // At the very end of its validity nobody may answer in time; it is then taken out of line as soon as somebody does.
+    await hold.release().catch(() => false)
     await inTime('the waiter', waiter.promise)
   })
 })

@@ -108,12 +108,21 @@ export class Stay {
     if (place.fence === null) operations.push({ type: 'set', path: this.#line, data: '' })
     try {
       const { zxid } = await this.#certain(session.write((zk) => zk.multi(operations)))
+      this.#tellRobbed(others)
       this.#stand(name, zxid)
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return false
       throw error
     }
     return true
+  }
+
+  /** Those of our own client; others see their nodes vanish. */
+  #tellRobbed(others: readonly ClaimName[]): void {
+    for (const { name } of others) {
+      const robbed = this.#places.stayAt(`${this.#line}/${name}`)
+      if (robbed !== this) robbed?.lose()
+    }
   }
 
   /** Looks for the node of a request whose answer was lost. */
