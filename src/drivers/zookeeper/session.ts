@@ -118,7 +118,10 @@ export class Session implements ConnectionListener {
 
   onReply({ xid, zxid, error }: ReplyHeader): void {
     // Not at a mere greeting: a server that greets and then hangs up would be called again and again without a pause.
-    if (xid !== Xid.auth) this.#failures = 0
+    if (xid !== Xid.auth) {
+      this.#failures = 0
+      this.#lastFailure = undefined
+    }
     if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
     if (error === Err.sessionExpired) this.#finish({ type: 'expired' })
   }

@@ -18,7 +18,7 @@ export interface ClaimData {
 }
 
 /** Most claims are over before that; what is done for those that last begins then. */
-const LASTING_MS = 50
+const LASTING_MS = 200
 
 export const DEFAULT_ROOT = '/holdfast'
 

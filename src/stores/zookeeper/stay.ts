@@ -83,8 +83,11 @@ export class Stay {
       listing.catch(() => {})
       try {
         const { path, zxid } = await creating
-        this.#stand(path.slice(this.#line.length + 1), zxid)
-        return await listing
+        const name = path.slice(this.#line.length + 1)
+        this.#stand(name, zxid)
+        const line = await listing
+        // A batch that was refused is sent again one by one: then the list was there before the node.
+        return line.find(name) ? line : await this.#places.list(this.resource)
       } catch (error) {
         if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
         await session.makePath(this.#line)
@@ -105,12 +108,21 @@ export class Stay {
     if (place.fence === null) operations.push({ type: 'set', path: this.#line, data: '' })
     try {
       const { zxid } = await this.#certain(session.write((zk) => zk.multi(operations)))
+      this.#tellRobbed(others)
       this.#stand(name, zxid)
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return false
       throw error
     }
     return true
+  }
+
+  /** Those of our own client; others see their nodes vanish. */
+  #tellRobbed(others: readonly ClaimName[]): void {
+    for (const { name } of others) {
+      const robbed = this.#places.stayAt(`${this.#line}/${name}`)
+      if (robbed !== this) robbed?.lose()
+    }
   }
 
   /** Looks for the node of a request whose answer was lost. */

@@ -63,7 +63,8 @@ export const lossCases: readonly CaseSpec[] = [
       await inTime('the signal', lost.promise)
       await inTime('the next holder', next.promise)
       assert.ok(lost.settledAt <= next.settledAt, 'the next one was granted before the loss was told')
-      assert.ok(next.settledAt >= sentAt + SHORT_MS)
+      // Where a session decides, a hold that is lost while it lives on is given back.
+      if (scene.perHoldLease) assert.ok(next.settledAt >= sentAt + SHORT_MS)
       const reason: unknown = hold.signal.reason
       assert.ok(reason instanceof HoldfastError && reason.code === 'HOLD_LOST')
     },
