@@ -1,5 +1,5 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,… (default:
-                   $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
+                   (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
@@ -44,11 +44,11 @@ Options:
   --wait DURATION      how long to wait in line (default: for ever)
   --try                do not wait at all
   --lease DURATION     how long the lock outlives a holdfast that was killed (default 30s)
-  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
+  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: none)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
   --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
-                       (default: $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+                       (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
@@ -97,7 +97,7 @@ const BREAK = `holdfast break: take a lock away from whoever holds it
 Usage:
   holdfast break NAME [--fence N] [options]
 
-The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets the lock.
+The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets it.
 
 Options:
   --fence N        only the hold with this fence, as shown by 'holdfast ls'; so a hold that was
