@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
+import { Lateness } from '../faults/lateness.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serverOf, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
@@ -93,8 +94,10 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
         else member.pause()
       }
       const validUntil = now() + SESSION_MS + 10
+      const lateness = new Lateness()
       await eventually('the end of its time', () => !kept.isValid)
-      expect(now()).toBeLessThanOrEqual(validUntil + 1000)
+      expect(now()).toBeLessThanOrEqual(validUntil + 1000 + lateness.totalMs)
+      lateness.stop()
       await eventually('the report of it', () => kept.signal.aborted)
       await pass(STALL_MS)
       if (how === 'killed') await Promise.all(gone.map((member) => member.start()))
