@@ -90,7 +90,8 @@ export class ZooKeeperClient {
   async create(path: string, options: CreateOptions = {}): Promise<{ path: string; stat: Stat } & Answer> {
     const fields = this.#createFields({ ...options, path })
     const answer = await this.#ask('create', path, operations.create(fields), options)
-    return { ...answer, path: this.#chroot.toClient(answer.path) }
+    answer.path = this.#chroot.toClient(answer.path)
+    return answer
   }
 
   async delete(path: string, options: VersionOptions = {}): Promise<Answer> {

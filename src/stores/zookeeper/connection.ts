@@ -168,11 +168,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   async #enter(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
-    const taken = await this.#takeOver(stay, request)
-    if (typeof taken !== 'boolean') return taken
-    if (taken) {
-      await stay.settle()
-      return null
+    if (request.adopts || request.steal) {
+      const taken = await this.#takeOver(stay, request)
+      if (typeof taken !== 'boolean') return taken
+      if (taken) {
+        await stay.settle()
+        return null
+      }
     }
     if (!request.queue) {
       // Look first: a try that fails leaves no trace, not even for a moment.
@@ -180,6 +182,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       if (refusal) return { status: 'refused', ...refusal }
     }
     const line = await stay.enter()
+    if (!line) return null
     this.#tidy(request.resource, line)
     if (!line.agrees(request)) {
       const { capacity = 0 } = line
@@ -192,8 +195,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   /** false: there is nothing to take over, so it joins the line like any other. */
   #takeOver(stay: Stay, request: ClaimRequest): Promise<ClaimReply | boolean> {
     if (request.adopts) return adopt(this.#places, stay, request, request.adopts)
-    if (request.steal === true) return steal(this.#places, stay, request)
-    return Promise.resolve(false)
+    return steal(this.#places, stay, request)
   }
 
   /** Whoever comes by tidies. */
@@ -322,7 +324,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 }
 
 function keyOf({ resource, id }: { resource: string; id: string }): string {
-  return JSON.stringify([resource, id])
+  return `${id.length} ${id}${resource}`
 }
 
 interface Refusal {

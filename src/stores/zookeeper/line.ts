@@ -10,7 +10,14 @@ import {
 } from './names.js'
 
 /** What a claim that waits has to watch: one node, or the list of the line. */
-export type Cue = { readonly type: 'node'; readonly name: string } | { readonly type: 'line' }
+export type Cue = NodeCue | { readonly type: 'line' }
+
+interface NodeCue {
+  readonly type: 'node'
+  readonly name: string
+  /** Nothing else is in the way: the claim holds when that one has held everything and says that it leaves. */
+  readonly isAll: boolean
+}
 
 /** A line as a list of node names tells it. */
 export class Line {
@@ -80,8 +87,12 @@ export class Line {
   #lockCue(index: number): Cue {
     const mine = this.claims[index]?.permits ?? 0
     const ahead = this.claims.slice(0, index)
-    const barring = ahead.findLast(({ permits }) => permits + mine > EXCLUSIVE) ?? ahead.at(-1)
-    return { type: 'node', name: barring?.name ?? '' }
+    const last = ahead.findLastIndex(({ permits }) => permits + mine > EXCLUSIVE)
+    const barring = ahead.at(last)
+    const between = last < 0 ? ahead : ahead.slice(last + 1)
+    const permits = between.reduce((sum, claim) => sum + claim.permits, mine)
+    const isAll = barring?.permits === EXCLUSIVE && permits <= EXCLUSIVE && !this.pin && !this.mark
+    return { type: 'node', name: barring?.name ?? '', isAll }
   }
 
   /**
@@ -90,7 +101,7 @@ export class Line {
    */
   #countingCue(index: number): Cue {
     if (index === this.#holdCount) return { type: 'line' }
-    return { type: 'node', name: this.claims[index - 1]?.name ?? '' }
+    return { type: 'node', name: this.claims[index - 1]?.name ?? '', isAll: false }
   }
 
   #countHolds(): number {

@@ -1,6 +1,7 @@
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
 import type { MultiOperation, Stat, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
+import { isAlone } from './emptied.js'
 import { hasCode, isUncertain } from './failures.js'
 import type { Cue, Line } from './line.js'
 import { type ClaimName, checkBlock, fenceOf, lastFenceOf, successorName } from './names.js'
@@ -26,6 +27,8 @@ export class Stay {
   /** It may have a node, though we do not know its name. */
   isUncertain = false
   readonly #places: Places
+  /** The path of the line's node. */
+  readonly #line: string
   readonly #askedAt: number
   readonly #request: ClaimRequest
   #name: ClaimName | null = null
@@ -34,6 +37,10 @@ export class Stay {
   #isNext = false
   #grantsAbove = 0
   #hasWaited = false
+  /** Its node is the one that it came with, in the order of the line: those behind it have higher fences. */
+  #isOriginal = false
+  /** Nobody else was in the line when it came. */
+  #isAlone = false
   #owesMark = false
   #isOwnWatched = false
   #cue: { readonly path: string; readonly stop: () => void } | null = null
@@ -50,6 +57,7 @@ export class Stay {
 
   constructor(places: Places, request: ClaimRequest, now: number) {
     this.#places = places
+    this.#line = places.lineOf(request.resource)
     this.#request = request
     checkBlock(request.block)
     this.resource = request.resource
@@ -70,22 +78,32 @@ export class Stay {
     return result
   }
 
-  /** Joins the end of the line. The line as it was then. */
-  async enter(): Promise<Line> {
+  /** Joins the end of the line. The line as it was then; null: nobody else was in it, and the claim holds. */
+  async enter(): Promise<Line | null> {
     const { session, format } = this.#places
-    const prefix = `${this.#line}/${format.prefix(this.#request)}`
+    const path = `${this.#line}/${format.prefix(this.#request)}`
     const mode = 'ephemeralSequential'
-    const create = { type: 'create', path: prefix, mode, data: this.#data(), acl: session.acl } as const
+    const create = { type: 'create', path, mode, data: this.#data(), acl: session.acl } as const
     for (let attempt = 1; ; attempt++) {
+      const left = this.#places.emptied.take(this.resource)
       // Both at once: the server handles them in order, so the list has the node and everything before it.
       const creating = this.#certain(this.#places.batch.write(create, this.#line))
-      const listing = this.#places.list(this.resource)
-      listing.catch(() => {})
+      const listing = left ? null : this.#places.list(this.resource)
+      listing?.catch(() => {})
       try {
-        const { path, zxid } = await creating
-        const name = path.slice(this.#line.length + 1)
-        this.#stand(name, zxid)
-        const line = await listing
+        const made = await creating
+        const { zxid } = made
+        const name = made.path.slice(this.#line.length + 1)
+        const sequence = Number(made.path.slice(path.length))
+        const { permits, capacity } = this.#request
+        this.#stand({ name, id: format.idInName(this.id), permits, capacity, sequence, fence: null }, zxid)
+        this.#isOriginal = true
+        if (left && isAlone(sequence, zxid, left)) {
+          this.#isAlone = true
+          this.#hold()
+          return null
+        }
+        const line = await (listing ?? this.#places.list(this.resource))
         // A batch that was refused is sent again one by one: then the list was there before the node.
         return line.find(name) ? line : await this.#places.list(this.resource)
       } catch (error) {
@@ -98,7 +116,8 @@ export class Stay {
   /** Takes the place of others, who leave in the same step. false: they were not there any more. */
   async replace(others: readonly ClaimName[], place: Omit<ClaimName, 'name' | 'id'>): Promise<boolean> {
     const { session } = this.#places
-    const name = successorName({ ...place, id: this.id })
+    const claim = { ...place, id: this.id }
+    const name = successorName(claim)
     const path = `${this.#line}/${name}`
     const operations: MultiOperation[] = [
       ...others.map((other) => ({ type: 'delete', path: `${this.#line}/${other.name}` }) as const),
@@ -109,7 +128,7 @@ export class Stay {
     try {
       const { zxid } = await this.#certain(session.write((zk) => zk.multi(operations)))
       this.#tellRobbed(others)
-      this.#stand(name, zxid)
+      this.#stand({ ...claim, name }, zxid)
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return false
       throw error
@@ -133,11 +152,11 @@ export class Stay {
       if (!hasCode(error, 'NO_NODE')) throw error
     })
     const line = await this.#places.list(this.resource)
-    for (const { name } of line.claims.filter(({ id }) => id === format.idInName(this.id))) {
-      const { stat } = await session.zk.exists(`${this.#line}/${name}`)
+    for (const claim of line.claims.filter(({ id }) => id === format.idInName(this.id))) {
+      const { stat } = await session.zk.exists(`${this.#line}/${claim.name}`)
       // A node of a session of ours that is about to end would take our hold with it.
       if (stat?.ephemeralOwner !== session.id) continue
-      this.#stand(name, stat?.czxid ?? 0n)
+      this.#stand(claim, stat?.czxid ?? 0n)
       return true
     }
     this.isUncertain = false
@@ -170,7 +189,10 @@ export class Stay {
       const name = this.#name
       if (!name) return false
       const isHead = this.state === 'held' && name.permits === EXCLUSIVE
-      const hasLeft = await this.#remove(name)
+      const departure = await this.#remove(name, isHead)
+      const hasLeft = departure !== null
+      if (departure && isHead && this.#isAlone)
+        this.#places.emptied.remember(this.resource, { ...departure, sequence: name.sequence })
       // It may have taken another node meanwhile, in the place of this one.
       if (!hasLeft && (this.isUncertain || this.#name !== name)) continue
       this.#forget(isHead && hasLeft)
@@ -196,6 +218,7 @@ export class Stay {
         ]),
       )
       this.#topFence = lastFenceOf(zxid)
+      this.#isOriginal = false
       return fenceOf(zxid)
     } catch (error) {
       if (!hasCode(error, 'NO_NODE')) throw error
@@ -229,10 +252,6 @@ export class Stay {
     this.#places.push({ type: 'lost', resource: this.resource, id: this.id })
   }
 
-  get #line(): string {
-    return this.#places.lineOf(this.resource)
-  }
-
   get #capAt(): number {
     return this.#grantedAt + (this.#request.maxHoldMs ?? Infinity)
   }
@@ -258,16 +277,20 @@ export class Stay {
     return writeData({ info, timeoutMs: this.#places.session.timeoutMs })
   }
 
-  /** false: there is no such node. */
-  async #remove({ name }: ClaimName): Promise<boolean> {
+  /** null: there is no such node. */
+  async #remove({ name }: ClaimName, isHead: boolean): Promise<{ zxid: bigint } | null> {
     // Ours to take away: its end is no news.
     const before = this.state
     this.state = 'gone'
+    const path = `${this.#line}/${name}`
+    // Where others wait, a change is the word by which the next one knows that it holds.
+    const isTold =
+      isHead && this.#isOriginal && this.#hasWaited && this.#followers.size === 0 && this.#places.format.isOwn
+    const word = isTold ? [{ type: 'set', path, data: '' } as const] : []
     try {
-      await this.#places.batch.write({ type: 'delete', path: `${this.#line}/${name}` }, this.#line)
-      return true
+      return await this.#places.batch.write({ type: 'delete', path }, this.#line, word)
     } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
+      if (hasCode(error, 'NO_NODE')) return null
       this.state = before
       throw error
     }
@@ -282,18 +305,21 @@ export class Stay {
     }
   }
 
-  #stand(name: string, zxid: bigint): void {
+  #stand(name: ClaimName, zxid: bigint): void {
     if (this.#name) this.#vacate(this.#name, false)
-    this.#name = this.#places.format.parse(name)
-    this.#fence = this.#name?.fence ?? fenceOf(zxid)
+    this.#name = name
+    this.#fence = name.fence ?? fenceOf(zxid)
     this.#topFence = lastFenceOf(zxid)
     this.isUncertain = false
+    this.#isOriginal = false
     this.#isOwnWatched = false
     if (this.state === 'unknown') this.state = 'waiting'
-    this.#places.stands(`${this.#line}/${name}`, this)
-    this.#places.ifLasting(() => {
-      if (!this.#isOwnWatched) void this.#watchOwn().catch(() => {})
-    })
+    this.#places.stands(`${this.#line}/${name.name}`, this)
+  }
+
+  /** It lasts. */
+  attend(): void {
+    if (!this.#isOwnWatched) void this.#watchOwn().catch(() => {})
   }
 
   async #settle(line?: Line): Promise<void> {
@@ -333,6 +359,7 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
+    this.#isAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#places.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
     // Whoever waits behind us is next now, and watches our node: it may have seen us wait before we knew of it.
@@ -391,10 +418,12 @@ export class Stay {
 
   async #watchOnServer(cue: Cue, path: string, mine: ClaimName): Promise<void> {
     const { zk } = this.#places.session
-    const watch = (): void => {
+    const watch: WatchListener = ({ type }) => {
       if (this.#cue?.stop !== stop) return
       this.#cue = null
-      void this.settle().catch(() => {})
+      const isSure = cue.type === 'node' && cue.isAll && type === 'changed'
+      if (isSure && this.state === 'waiting' && !this.isUncertain && !this.#settling) this.#hold()
+      else void this.settle().catch(() => {})
     }
     const stop = (): void => zk.unwatch(path, watch)
     // Before it is sent: the event may come right behind the answer.
@@ -458,7 +487,7 @@ export class Stay {
 
   /** `isHead`: it held all, and has left by itself. */
   #vacate({ name }: ClaimName, isHead: boolean): void {
-    this.#places.left(`${this.#line}/${name}`)
+    this.#places.left(`${this.#line}/${name}`, this)
     const followers = [...this.#followers]
     this.#followers.clear()
     for (const follower of followers) follower.#follow({ isHead, lastFence: this.#topFence })
