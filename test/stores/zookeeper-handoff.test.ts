@@ -19,6 +19,8 @@ function claimOf(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest 
 
 type Client = Connection & { readonly pushes: Push[]; granted(): (Push & { type: 'granted' })[] }
 
+const byNumber = (one: string, other: string): number => Number(one.slice(-10)) - Number(other.slice(-10))
+
 const fenceIn = (reply: ClaimReply): number => (reply.status === 'granted' ? reply.fence : Number.NaN)
 
 describe('a line that was left empty', () => {
@@ -31,6 +33,8 @@ describe('a line that was left empty', () => {
     expect(isAlone(99, 5001n, departure)).toBe(false)
     // After an election, the number of a transaction says nothing of how many there were.
     expect(isAlone(100, (1n << 32n) + 1n, departure)).toBe(false)
+    // Nor if the servers have lost what they had.
+    expect(isAlone(100, 4000n, departure)).toBe(false)
     expect(isAlone(-5, 5001n, { sequence: -6, zxid: 5000n })).toBe(false)
   })
 })
@@ -161,6 +165,24 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
     expect(reply?.status).toBe('waiting')
     await other.release('door', 'other')
     await eventually('the writer', () => writer.granted().length === 1)
+  })
+
+  it('in a line that is shared with Curator, where a change asks for a hold, it is nobody’s word', async () => {
+    const options = { root, shared: 'curator', tick: 200 } as const
+    const waiting: Push[] = []
+    const [holder, waiter] = [1, 2].map((number) => {
+      const store = zookeeper(server.address, { ...options, sessionTimeout: MINUTE_MS + number })
+      const connection = store.connect({ id: 'c', space: 's', push: (news) => void waiting.push(news) })
+      opened.push(connection)
+      return connection
+    }) as [Connection, Connection]
+    await holder.claim(claimOf('holder'))
+    await waiter.claim(claimOf('waiter'))
+    const { children } = await zk.getChildren(`${root}/door`)
+    await zk.setData(`${root}/door/${children.toSorted(byNumber)[0]}`, '__REVOKE__')
+    const [reply] = await waiter.pulse([{ resource: 'door', id: 'waiter', ...LASTING }])
+    expect(reply?.status).toBe('waiting')
+    expect(waiting).toEqual([])
   })
 
   it('whoever comes into a line that was left empty is noticed', async () => {

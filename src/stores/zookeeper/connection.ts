@@ -55,10 +55,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       const stay = known?.isAlive(callAt) ? known : new Stay(this.#places, request, callAt)
       if (known && known !== stay) this.#discard(known)
       this.#stays.set(key, stay)
-      this.#lapseBy(stay.expiresAt)
+      this.#lapseBy(stay.term.expiresAt)
       const reply = await stay.turn(() => this.#reply(stay, request, callAt))
       if (reply.status === 'refused') this.#stays.delete(key)
-      else this.#lapseBy(stay.expiresAt)
+      else this.#lapseBy(stay.term.expiresAt)
       return reply
     })
   }
@@ -227,7 +227,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     const stay = this.#alive(beat, callAt)
     if (!stay) return { status: 'gone' }
     stay.keep(callAt, beat.leaseMs, beat.presenceMs)
-    this.#lapseBy(stay.expiresAt)
+    this.#lapseBy(stay.term.expiresAt)
     if (stay.state !== 'held') return stay.beatReply(callAt)
     // On a shared line a writer that has become a reader goes on to keep everybody out, which is safe.
     const { permits, block: wanted } = beat
@@ -241,7 +241,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   #leftMs(resource: string, id: string): number | undefined {
     const stay = this.#stays.get(keyOf({ resource, id }))
-    return stay && stay.expiresAt - this.#places.env.now()
+    return stay && stay.term.expiresAt - this.#places.env.now()
   }
 
   #lapseBy(at: number): void {
@@ -259,7 +259,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     this.#lapseAt = Infinity
     let next = Infinity
     for (const [key, stay] of this.#stays) {
-      if (stay.expiresAt > now) next = Math.min(next, stay.expiresAt)
+      if (stay.term.expiresAt > now) next = Math.min(next, stay.term.expiresAt)
       else {
         this.#stays.delete(key)
         this.#discard(stay)

@@ -1,5 +1,5 @@
 /** The last claim of ours in a line, which nobody else was in. */
-interface Departure {
+export interface Departure {
   readonly sequence: number
   /** The transaction in which it left. */
   readonly zxid: bigint
@@ -39,5 +39,5 @@ export class Emptied {
 /** Whether a claim that was made in transaction `zxid` is alone in its line. */
 export function isAlone(sequence: number, zxid: bigint, departure: Departure): boolean {
   const passed = Number(zxid - departure.zxid)
-  return sequence === departure.sequence + 1 && passed < sequence / 2
+  return sequence === departure.sequence + 1 && passed > 0 && passed < sequence / 2
 }

@@ -33,12 +33,16 @@ export class Line {
   constructor(names: readonly string[], lastJump: bigint, format: Format = OWN_FORMAT) {
     // Others write to the node of a line for reasons of their own.
     this.lastJump = format.isOwn ? lastJump : 0n
-    this.claims = names
-      .map((name) => format.parse(name))
-      .filter((claim) => claim !== null)
-      .sort((one, other) => compareSequences(one.sequence, other.sequence))
-    this.pin = names.map(parsePin).find((pin) => pin !== null)
-    this.mark = names.map(parseMark).find((mark) => mark !== null)
+    const claims: ClaimName[] = []
+    for (const name of names) {
+      const claim = format.parse(name)
+      if (claim) claims.push(claim)
+      else {
+        this.pin ??= parsePin(name)
+        this.mark ??= parseMark(name)
+      }
+    }
+    this.claims = claims.sort((one, other) => compareSequences(one.sequence, other.sequence))
     this.#holdCount = this.#countHolds()
     this.#indexes = new Map(this.claims.map(({ name }, index) => [name, index]))
   }
