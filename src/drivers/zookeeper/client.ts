@@ -81,6 +81,11 @@ export class ZooKeeperClient {
     return this.#session.info
   }
 
+  /** Why requests are not answered, if the last connection failed and there was no answer since. */
+  get lastFailure(): Error | undefined {
+    return this.#session.lastFailure
+  }
+
   /** Tells what becomes of the session, from now on. Returns what ends the subscription. */
   subscribe(listener: SessionListener): () => void {
     return this.#session.subscribe(listener)

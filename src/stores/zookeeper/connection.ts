@@ -6,6 +6,7 @@ import type {
   ClaimRequest,
   ClaimView,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   StateChange,
@@ -13,6 +14,7 @@ import type {
   StateValue,
 } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
+import { checkAccess, checkServers, tryLock } from './check.js'
 import { closed, storeFailure } from './failures.js'
 import { notShared } from './format.js'
 import type { Line } from './line.js'
@@ -126,6 +128,20 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       if (line.done) return
       yield line.value
     }
+  }
+
+  trouble(): string | null {
+    return this.#places.session.trouble
+  }
+
+  check(): Promise<Finding[]> {
+    return this.#call(async () => {
+      const { session, env, format } = this.#places
+      const findings = await checkServers(session, env)
+      const resource = `holdfast-doctor-${env.id()}`
+      const failure = await tryLock(this, resource, format.isOwn)
+      return [...findings, ...(await checkAccess(this.#places, resource, failure))]
+    })
   }
 
   close(): Promise<void> {
