@@ -8,6 +8,8 @@ export interface CallLimits {
   readonly storeName: string
   /** How long the store may stay silent before a caller is told that it is unavailable. */
   readonly storeTimeoutMs: number
+  /** Why the store is silent, where that is known. */
+  readonly trouble: () => string | null
 }
 
 const FIRST_RETRY_MS = 20
@@ -105,7 +107,9 @@ export class Calls {
 
   #silent(timeoutMs: number): HoldfastError {
     const store = this.#limits.storeName
-    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms; check that it is up and reachable, or raise storeTimeout`
+    const trouble = this.#limits.trouble()
+    const why = trouble === null ? '' : ` (${trouble})`
+    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms${why}; check that it is up and reachable, or raise storeTimeout`
     return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
   }
 }

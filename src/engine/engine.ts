@@ -57,7 +57,11 @@ export class Engine {
     this.space = options.space
     this.storeName = store.name
     this.capabilities = store.capabilities
-    this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
+    this.calls = new Calls(this.env, {
+      storeName: store.name,
+      storeTimeoutMs: options.storeTimeoutMs,
+      trouble: () => this.connection.trouble?.() ?? null,
+    })
     this.keepAlive = new KeepAlive(this.env)
     this.#clientId = this.env.id()
     this.connection = store.connect({
