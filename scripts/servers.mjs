@@ -1,8 +1,8 @@
 // The servers and tools that the tests use: which Debian package brings each, which program proves that it is there, and how to
 // bring in what is missing. The tests ask this list, too, so that what is installed and what is skipped cannot drift apart.
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, isAbsolute, join } from 'node:path'
 
 /** @type {Record<string, { packages: string[], programs: string[], url?: { variable: string, example: string } }>} */
 export const SERVERS = {
@@ -11,17 +11,19 @@ export const SERVERS = {
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
+  postgres: { packages: ['postgresql'], programs: ['postgres', 'initdb', 'psql'] },
+  mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 
-const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', ...postgresFolders()]
 const POLICY = '/usr/sbin/policy-rc.d'
 const OUR_POLICY =
   '#!/bin/sh\n# Of the Holdfast tests, while they install servers: do not start them.\nexit 101\n'
 
 /** null: all its programs are here. Otherwise what is missing. */
 export function missing(name) {
-  const absent = SERVERS[name].programs.filter((program) => !isProgram(program))
+  const absent = SERVERS[name].programs.filter((program) => find(program) === null)
   return absent.length === 0 ? null : `${absent.join(' and ')} not installed`
 }
 
@@ -58,7 +60,7 @@ function givenUrl(name) {
 
 function obstacleToInstalling() {
   if (process.env['HOLDFAST_TEST_INSTALL'] === 'no') return 'HOLDFAST_TEST_INSTALL is no'
-  if (!isProgram('apt-get')) return 'there is no apt-get'
+  if (find('apt-get') === null) return 'there is no apt-get'
   if (process.getuid?.() !== 0) return 'installing needs root'
   return null
 }
@@ -100,13 +102,16 @@ async function withoutStartingServices(work) {
   }
 }
 
-function isProgram(name) {
-  return FOLDERS.some((folder) => {
-    try {
-      accessSync(join(folder, name), constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
+/** Where a program is, or null; some are not on the PATH of an ordinary user. */
+export function find(program) {
+  const paths = isAbsolute(program) ? [program] : FOLDERS.map((folder) => join(folder, program))
+  return paths.find((path) => existsSync(path)) ?? null
+}
+
+/** Debian keeps each version's programs in a folder of its own; the newest first. */
+function postgresFolders() {
+  const versions = '/usr/lib/postgresql'
+  if (!existsSync(versions)) return []
+  const newestFirst = readdirSync(versions).sort((a, b) => Number(b) - Number(a))
+  return newestFirst.map((version) => join(versions, version, 'bin'))
 }

@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { find } from '../../scripts/servers.mjs'
+import { needServer } from './availability.js'
+import { freePort } from './ports.js'
+import { Server, started } from './server.js'
+
+const run = promisify(execFile)
+
+/** One MariaDB, with a superuser `root` that needs no password and a database `test`. */
+export class MariadbServer extends Server {
+  constructor(port: number, args: readonly string[] = []) {
+    super(
+      {
+        name: 'mariadb',
+        command: (server) => [program('mariadbd'), ...optionsOf(server), ...args],
+        layOut,
+        isReady: async (server) =>
+          (await client(server.port, ['-e', 'create database if not exists test'])) === '',
+      },
+      port,
+    )
+  }
+
+  get url(): string {
+    return `mysql://root@${this.address}/test`
+  }
+
+  /** One statement; resolves with the rows as tab-separated text. */
+  query(sql: string): Promise<string> {
+    return client(this.port, ['-D', 'test', '-e', sql])
+  }
+}
+
+/** Starts a private MariaDB; ready in some 0.7 s. `args` are further ones of the server: `['--wait-timeout=1']`. */
+export async function startMariadb(args: readonly string[] = []): Promise<MariadbServer> {
+  needServer('mariadb')
+  return started(new MariadbServer(await freePort(), args))
+}
+
+async function layOut(server: Server): Promise<void> {
+  const how = ['--auth-root-authentication-method=normal', '--skip-test-db']
+  await run(program('mariadb-install-db'), [...commonOf(server), ...how])
+}
+
+function optionsOf(server: Server): string[] {
+  const paths = [`--socket=${join(server.folder, 'socket')}`, `--pid-file=${join(server.folder, 'pid')}`]
+  return [...commonOf(server), `--port=${server.port}`, '--bind-address=127.0.0.1', ...paths]
+}
+
+/** It refuses to run as root unless told by name. `--no-defaults` has to come first. */
+function commonOf(server: Server): string[] {
+  const user = process.getuid?.() === 0 ? ['--user=root'] : []
+  return ['--no-defaults', ...user, `--datadir=${server.dataFolder}`]
+}
+
+async function client(port: number, args: readonly string[]): Promise<string> {
+  const where = ['--no-defaults', '-h127.0.0.1', `-P${port}`, '-uroot', '-NB']
+  const { stdout } = await run(program('mariadb'), [...where, ...args], { timeout: 10_000 })
+  return stdout.trim()
+}
+
+function program(name: string): string {
+  return find(name) ?? name
+}
