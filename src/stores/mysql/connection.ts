@@ -1,0 +1,241 @@
+import type {
+  Beat,
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  ClaimView,
+  ClientContext,
+  Connection,
+  Finding,
+  InspectQuery,
+  LineView,
+  StateChange,
+  StateOutcome,
+  StateValue,
+  Waiting,
+} from '../../contract/store.js'
+import { groupBeats } from './beats.js'
+import { checkServer } from './check.js'
+import type { ClaimNews, LocalClient, News } from './clients.js'
+import { closed } from './failures.js'
+import { Lookout } from './lookout.js'
+import { MODE } from './sql/claim.js'
+import type { MysqlUser } from './user.js'
+import { bytes, fromHex, keyOf, micros, number, toBytes } from './values.js'
+import { claimView, linesOf, type SeenLine } from './views.js'
+
+/** So many lines are read at once. */
+const PAGE = 100
+
+interface Answer<T> {
+  readonly reply: T
+  readonly news: readonly News[]
+}
+
+/** A reply as the routines give it: who waits also learns where. */
+type Placed<T> = T | (Waiting & { readonly place: number; readonly nextPlace: number })
+
+export class MysqlConnection implements Connection, LocalClient {
+  readonly #user: MysqlUser
+  readonly #context: ClientContext
+  readonly #lookout: Lookout
+  /** A client with thousands of claims still asks one question at a time. */
+  #lastPulse: Promise<unknown> = Promise.resolve()
+  #closing: Promise<void> | undefined
+
+  constructor(user: MysqlUser, context: ClientContext) {
+    this.#user = user
+    this.#context = context
+    this.#lookout = new Lookout({
+      env: user.env,
+      runner: user.runner,
+      client: context.id,
+      push: (news) => context.push(news),
+    })
+    user.join(this)
+  }
+
+  get id(): string {
+    return this.#context.id
+  }
+
+  get space(): string {
+    return this.#context.space
+  }
+
+  onNews(news: ClaimNews): void {
+    this.#lookout.forget(keyOf(this.space, news.resource), news.id)
+    this.#context.push(news)
+  }
+
+  onState(key: string): void {
+    if (this.#lookout.unwatch(keyOf(this.space, key))) this.#context.push({ type: 'state', key })
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    this.#user.keepSwept()
+    const { resource, id, adopts } = request
+    const line = keyOf(this.space, resource)
+    const reply = await this.#change<Placed<ClaimReply>>('claim', resource, [
+      bytes(line),
+      toBytes(this.space),
+      toBytes(resource),
+      number(modeOf(request)),
+      toBytes(id),
+      toBytes(this.id),
+      number(request.permits),
+      number(request.capacity),
+      micros(request.leaseMs),
+      micros(request.presenceMs),
+      micros(request.maxHoldMs),
+      number(request.floor),
+      number(request.block),
+      toBytes(request.info),
+      adopts ? toBytes(adopts.id) : 'NULL',
+      number(adopts?.fence ?? null),
+    ])
+    return this.#noted(resource, line, id, reply)
+  }
+
+  pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    const turn = this.#lastPulse.then(() => this.#pulse(beats))
+    this.#lastPulse = turn.catch(() => {})
+    return turn
+  }
+
+  release(resource: string, id: string): Promise<boolean> {
+    const line = keyOf(this.space, resource)
+    this.#lookout.forget(line, id)
+    return this.#change<boolean>('release', resource, [bytes(line), toBytes(id)])
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    const values = [bytes(keyOf(this.space, resource)), number(fence)]
+    return (await this.#change<ClaimView[]>('evict', resource, values)).map(claimView)
+  }
+
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    const values = [...this.#name(resource), number(declared), number(capacity)]
+    await this.#change<null>('resize', resource, values)
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    const state = keyOf(this.space, key)
+    const [found = [0, 0, '']] = await this.#call('read', [bytes(state)])
+    const [last, version, value] = found as [number, number, string]
+    if (watch) this.#lookout.watch(state, key, last)
+    return stateValue(version, value)
+  }
+
+  async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {
+    const change = [number(expect), value === null ? 'NULL' : toBytes(value), micros(retentionMs)]
+    const [answer] = await this.#call('write', [...this.#name(key), ...change])
+    const [written, hasChanged, version, current] = answer as [boolean, boolean, number, string]
+    if (hasChanged) this.#user.clients.tellState(this.space, key)
+    return { written, current: stateValue(version, current) }
+  }
+
+  unwatch(key: string): void {
+    this.#lookout.unwatch(keyOf(this.space, key))
+  }
+
+  async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {
+    if (resource !== undefined) {
+      const found = await this.#view(bytes(keyOf(this.space, resource)), prefix, '')
+      // A capacity that is pinned is told also where nobody is.
+      const isMeant = resource.startsWith(prefix)
+      for (const line of found) if (isMeant && (line.isPinned || line.claims.length > 0)) yield lineView(line)
+      return
+    }
+    for (let page: SeenLine[] = [], after = ''; ; after = page.at(-1)?.resource ?? '') {
+      page = await this.#view('NULL', prefix, after)
+      for (const line of page) if (line.claims.length > 0) yield lineView(line)
+      if (page.length < PAGE) return
+    }
+  }
+
+  async check(): Promise<Finding[]> {
+    this.#checkOpen()
+    return checkServer(this.#user.runner, this.#user.env)
+  }
+
+  close(): Promise<void> {
+    this.#lookout.close()
+    this.#closing ??= this.#user.leave(this)
+    return this.#closing
+  }
+
+  async #pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    if (beats.length === 0) {
+      await this.#call('read', [bytes(keyOf(this.space, ''))])
+      return []
+    }
+    const groups = groupBeats(this.space, beats)
+    const [answer] = await this.#call('pulse', [bytes(groups.lines), toBytes(groups.json)])
+    const { reply, news } = answer as Answer<Placed<BeatReply>[]>
+    const replies = beats.map(({ resource, id }, index) => {
+      const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
+      return this.#noted(resource, groups.lineOf[index] ?? '', id, placed)
+    })
+    this.#user.clients.tell(news, groups.resourceOf)
+    return replies
+  }
+
+  /** Looks out for what is to become of a claim that waits, and leaves out what the contract does not tell. */
+  #noted<T extends ClaimReply | BeatReply>(
+    resource: string,
+    line: string,
+    id: string,
+    reply: Placed<T>,
+  ): T | Waiting {
+    if (!('place' in reply)) {
+      this.#lookout.forget(line, id)
+      return reply
+    }
+    const { place, nextPlace, ...waiting } = reply
+    this.#lookout.wait(resource, line, id, place, nextPlace)
+    return waiting
+  }
+
+  async #view(line: string, prefix: string, after: string): Promise<SeenLine[]> {
+    const values = [line, toBytes(this.space), toBytes(prefix), toBytes(after), number(PAGE)]
+    return linesOf(await this.#call('view', values))
+  }
+
+  /** The key of a line or state, and the name that it stands for. */
+  #name(name: string): string[] {
+    return [bytes(keyOf(this.space, name)), toBytes(this.space), toBytes(name)]
+  }
+
+  /** Calls a routine that may promote or rob others in a line; those of this process are told at once. */
+  async #change<T>(routine: string, resource: string, values: readonly string[]): Promise<T> {
+    const [answer] = await this.#call(routine, values)
+    const { reply, news } = answer as Answer<T>
+    this.#user.clients.tell(news, () => resource)
+    return reply
+  }
+
+  async #call(routine: string, values: readonly string[]): Promise<unknown[]> {
+    this.#checkOpen()
+    const rows = await this.#user.runner.call(routine, [...values, this.#user.at])
+    return rows.map((row) => JSON.parse(row))
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw closed()
+  }
+}
+
+function modeOf({ adopts, steal, queue }: ClaimRequest): number {
+  if (adopts) return MODE.adopt
+  if (steal) return MODE.steal
+  return queue ? MODE.queue : MODE.try
+}
+
+function stateValue(version: number, value: string): StateValue | null {
+  return version === 0 ? null : { version, value: fromHex(value) }
+}
+
+function lineView({ resource, capacity, claims }: SeenLine): LineView {
+  return { resource, capacity, claims }
+}
