@@ -12,7 +12,11 @@ export const SERVERS = {
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
   postgres: { packages: ['postgresql'], programs: ['postgres', 'initdb', 'psql'] },
-  mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
+  mariadb: {
+    packages: ['mariadb-server'],
+    programs: ['mariadbd', 'mariadb-install-db', 'mariadb'],
+    url: { variable: 'HOLDFAST_TEST_MYSQL_URL', example: 'mysql://root@127.0.0.1:3306/test' },
+  },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 

@@ -64,8 +64,9 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   onNews(news: ClaimNews): void {
-    this.#lookout.forget(keyOf(this.space, news.resource), news.id)
-    this.#context.push(news)
+    const wasWaiting = this.#lookout.forget(keyOf(this.space, news.resource), news.id)
+    // The lookout may have seen the grant a moment ago.
+    if (wasWaiting || news.type === 'lost') this.#context.push(news)
   }
 
   onState(key: string): void {
@@ -173,12 +174,11 @@ export class MysqlConnection implements Connection, LocalClient {
     const groups = groupBeats(this.space, beats)
     const [answer] = await this.#call('pulse', [bytes(groups.lines), toBytes(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
-    const replies = beats.map(({ resource, id }, index) => {
+    this.#user.clients.tell(news, groups.resourceOf)
+    return beats.map(({ resource, id }, index) => {
       const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
       return this.#noted(resource, groups.lineOf[index] ?? '', id, placed)
     })
-    this.#user.clients.tell(news, groups.resourceOf)
-    return replies
   }
 
   /** Looks out for what is to become of a claim that waits, and leaves out what the contract does not tell. */

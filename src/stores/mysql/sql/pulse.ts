@@ -25,6 +25,9 @@ export function pulseRoutine(names: Names): string {
   const { claim } = names
   const beats = `JSON_TABLE(v_beats, '$[*]' COLUMNS (number FOR ORDINALITY, id VARCHAR(510) PATH '$[0]', lease BIGINT PATH '$[1]',
       presence BIGINT PATH '$[2]', permits BIGINT PATH '$[3]', block BIGINT PATH '$[4]'))`
+  // An UPDATE changes each row once, also where a claim has several beats.
+  const refreshed = `(SELECT UNHEX(id) AS id, MAX(lease) AS lease, MAX(presence) AS presence, MIN(permits) AS permits FROM ${beats} AS each_beat
+          GROUP BY id) AS beat JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = beat.id`
   return routine(
     names,
     'pulse',
@@ -42,10 +45,9 @@ export function pulseRoutine(names: Names): string {
     SET v_line = SUBSTRING(p_lines, v_number * 32 + 1, 32), v_beats = JSON_EXTRACT(p_beats, CONCAT('$[', v_number, ']'));
     SET v_number = v_number + 1;${openLine(names)}
     IF v_last IS NOT NULL THEN${settle(names)}
-      SELECT SUM(claim.permits - beat.permits) INTO v_shrunk FROM ${beats} AS beat
-        JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = UNHEX(beat.id)
+      SELECT SUM(claim.permits - beat.permits) INTO v_shrunk FROM ${refreshed}
         WHERE claim.fence > 0 AND claim.permits > beat.permits;
-      UPDATE ${beats} AS beat JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = UNHEX(beat.id)
+      UPDATE ${refreshed}
         SET claim.expires = GREATEST(claim.expires,
             IF(claim.fence = 0, v_now + beat.presence, LEAST(v_now + beat.lease, COALESCE(claim.since + claim.max_hold, ${FAR})))),
           claim.permits = IF(claim.fence = 0, claim.permits, LEAST(claim.permits, COALESCE(beat.permits, claim.permits)));
