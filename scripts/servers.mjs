@@ -11,7 +11,11 @@ export const SERVERS = {
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
-  postgres: { packages: ['postgresql'], programs: ['postgres', 'initdb', 'psql'] },
+  postgres: {
+    packages: ['postgresql'],
+    programs: ['postgres', 'initdb', 'psql'],
+    url: { variable: 'HOLDFAST_TEST_POSTGRES_URL', example: 'postgres://postgres@127.0.0.1:5432/postgres' },
+  },
   mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
