@@ -49,6 +49,15 @@ export async function startPostgres(args: readonly string[] = []): Promise<Postg
   return started(new PostgresServer(await freePort(), args))
 }
 
+/**
+ * A PostgreSQL for tests that neither stop nor configure it: the one that HOLDFAST_TEST_POSTGRES_URL names, or a private one. Others may use it, too;
+ * use a schema or space of your own.
+ */
+export async function borrowPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
+  const url = process.env['HOLDFAST_TEST_POSTGRES_URL']
+  return url ? { url, stop: async () => {} } : startPostgres()
+}
+
 async function layOut(server: Server): Promise<void> {
   if (isRoot()) {
     const { uid, gid } = await userPostgres()

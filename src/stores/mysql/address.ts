@@ -15,12 +15,13 @@ export interface Address {
   readonly tls: boolean
   readonly driver: PackageName | undefined
   readonly prefix: string | undefined
+  readonly connections: number | undefined
 }
 
 const EXAMPLE = 'mysql://user:password@localhost:3306/app'
-const OPTIONS = ['driver', 'prefix', 'ssl']
+const OPTIONS = ['driver', 'prefix', 'connections', 'ssl']
 
-/** `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks`; `mariadb:` says the same. */
+/** `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`; `mariadb:` says the same. */
 export function parseAddress(text: string): Address {
   const url = URL.canParse(text) ? new URL(text) : null
   // The text itself is not shown: it may hold a password.
@@ -46,14 +47,16 @@ export function checkPackage(name: string): PackageName {
   return known
 }
 
-function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefix' | 'tls'> {
+function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefix' | 'connections' | 'tls'> {
   for (const name of options.keys())
     if (!OPTIONS.includes(name))
       throw invalid(`A URL of MySQL has no option '${name}', only ${OPTIONS.join(', ')}`)
   const driver = options.get('driver')
+  const connections = options.get('connections')
   return {
     driver: driver === null ? undefined : checkPackage(driver),
     prefix: options.get('prefix') ?? undefined,
+    connections: connections === null ? undefined : Number(connections),
     tls: isYes(options.get('ssl') ?? 'false'),
   }
 }

@@ -18,7 +18,7 @@ import { groupBeats } from './beats.js'
 import { checkServer } from './check.js'
 import type { ClaimNews, LocalClient, News } from './clients.js'
 import { closed } from './failures.js'
-import { Lookout } from './lookout.js'
+import { Lookout, type PlacedWaiting } from './lookout.js'
 import { MODE } from './sql/claim.js'
 import type { MysqlUser } from './user.js'
 import { bytes, fromHex, keyOf, micros, number, toBytes } from './values.js'
@@ -32,8 +32,8 @@ interface Answer<T> {
   readonly news: readonly News[]
 }
 
-/** A reply as the routines give it: who waits also learns where. */
-type Placed<T> = T | (Waiting & { readonly place: number; readonly nextPlace: number })
+/** A reply as the routines give it. */
+type Placed<T> = T | PlacedWaiting
 
 export class MysqlConnection implements Connection, LocalClient {
   readonly #user: MysqlUser
@@ -63,10 +63,12 @@ export class MysqlConnection implements Connection, LocalClient {
     return this.#context.space
   }
 
+  /** The lookout may have seen the same a moment ago. */
   onNews(news: ClaimNews): void {
-    const wasWaiting = this.#lookout.forget(keyOf(this.space, news.resource), news.id)
-    // The lookout may have seen the grant a moment ago.
-    if (wasWaiting || news.type === 'lost') this.#context.push(news)
+    const { type, resource, id } = news
+    const line = keyOf(this.space, resource)
+    const isNew = type === 'granted' ? this.#lookout.promote(line, id) : this.#lookout.forget(line, id)
+    if (isNew) this.#context.push(news)
   }
 
   onState(key: string): void {
@@ -95,7 +97,8 @@ export class MysqlConnection implements Connection, LocalClient {
       adopts ? toBytes(adopts.id) : 'NULL',
       number(adopts?.fence ?? null),
     ])
-    return this.#noted(resource, line, id, reply)
+    this.#note(resource, line, id, reply)
+    return withoutPlace(reply)
   }
 
   pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -176,25 +179,20 @@ export class MysqlConnection implements Connection, LocalClient {
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
     this.#user.clients.tell(news, groups.resourceOf)
     return beats.map(({ resource, id }, index) => {
+      const line = groups.lineOf[index] ?? ''
       const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
-      return this.#noted(resource, groups.lineOf[index] ?? '', id, placed)
+      // What was released while the pulse was under way concerns nobody any more.
+      if (this.#lookout.knows(line, id)) this.#note(resource, line, id, placed)
+      return withoutPlace(placed)
     })
   }
 
-  /** Looks out for what is to become of a claim that waits, and leaves out what the contract does not tell. */
-  #noted<T extends ClaimReply | BeatReply>(
-    resource: string,
-    line: string,
-    id: string,
-    reply: Placed<T>,
-  ): T | Waiting {
-    if (!('place' in reply)) {
-      this.#lookout.forget(line, id)
-      return reply
-    }
-    const { place, nextPlace, ...waiting } = reply
-    this.#lookout.wait(resource, line, id, place, nextPlace)
-    return waiting
+  /** From now on the lookout knows what to look for. */
+  #note(resource: string, line: string, id: string, reply: Placed<ClaimReply | BeatReply>): void {
+    if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply)
+    else if (reply.status === 'granted' || reply.status === 'held')
+      this.#lookout.hold(resource, line, id, reply.leaseMs)
+    else this.#lookout.forget(line, id)
   }
 
   async #view(line: string, prefix: string, after: string): Promise<SeenLine[]> {
@@ -230,6 +228,17 @@ function modeOf({ adopts, steal, queue }: ClaimRequest): number {
   if (adopts) return MODE.adopt
   if (steal) return MODE.steal
   return queue ? MODE.queue : MODE.try
+}
+
+function isPlaced(reply: object): reply is PlacedWaiting {
+  return 'place' in reply
+}
+
+/** What the contract tells of a reply. */
+function withoutPlace<T extends ClaimReply | BeatReply>(reply: Placed<T>): T | Waiting {
+  if (!isPlaced(reply)) return reply
+  const { place: _place, nextPlace: _nextPlace, ...waiting } = reply
+  return waiting
 }
 
 function stateValue(version: number, value: string): StateValue | null {

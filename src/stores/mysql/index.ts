@@ -46,7 +46,7 @@ export interface MysqlOptions {
 export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Store {
   const address = typeof urlOrPool === 'string' ? withOptions(parseAddress(urlOrPool), options) : null
   if (!address) refuseUrlOptions(options)
-  const connections = checkConnections(options.connections ?? 5)
+  const connections = checkConnections(options.connections ?? address?.connections ?? 5)
   const given = address ? null : new Driver(urlOrPool, false)
   const user = new MysqlUser({
     openDriver: async () =>

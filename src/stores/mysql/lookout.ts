@@ -1,5 +1,5 @@
 import type { Cancel, Env } from '../../base/env.js'
-import type { Push } from '../../contract/store.js'
+import type { Push, Waiting } from '../../contract/store.js'
 import type { Runner } from './runner.js'
 import { bytes, fromHex, toBytes } from './values.js'
 
@@ -10,22 +10,36 @@ const PATIENCE = 1 / 8
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
 const SLOWEST_MS = 100
 const SLOWEST_OF_ALL_MS = 1000
-/** What is watched is asked for as if by the third in line. */
+/** What is watched is asked for as if by the third in line, and whether a hold was taken away as if by somebody far behind. */
 const PLACE_OF_STATES = 3
+const PLACE_OF_HOLDS = 100
 const AFTER_FAILURE_MS = 250
 /** So many lines are asked how far they are. A client that waits in more is taken for the first in line in one of them. */
 const MOST_LINES = 16
 /** How much of the past is looked at again: a promotion is seen once it is committed, which later ones may be before it. */
 const OVERLAP_US = 2_000_000
 
+/** Who waits learns where, and where the first of those that wait is. */
+export interface PlacedWaiting extends Waiting {
+  readonly place: number
+  readonly nextPlace: number
+}
+
 /** A line in which claims of the client wait. */
 interface Wait {
   readonly resource: string
-  /** The places of the claims by their ids, in the order in which they joined. */
-  readonly places: Map<string, number>
+  /** By their ids, in the order in which they joined; with the moment at which the store drops them, unless they are renewed. */
+  readonly claims: Map<string, { place: number; endsAt: number }>
   /** The place of the first of all that wait, and the newest fence: by these a line that moves is told from one that rests. */
   nextPlace: number
   lastFence: number
+}
+
+/** A claim that is held: somebody may take it away. */
+interface Held {
+  readonly resource: string
+  /** When it lapses, unless it is renewed: whoever has lost a hold need not say so. */
+  readonly endsAt: number
 }
 
 interface Watch {
@@ -38,6 +52,7 @@ interface Watch {
 type Sight =
   | readonly ['now', timeUs: number]
   | readonly ['granted', line: string, id: string, fence: number]
+  | readonly ['lost', line: string, id: string]
   | readonly ['line', line: string, nextPlace: number, lastFence: number]
   | readonly ['state', state: string, last: number]
 
@@ -49,17 +64,20 @@ export interface LookoutContext {
 }
 
 /**
- * MySQL tells nobody anything, so this asks: one cheap read at a time for all claims of a client that wait and all states that it watches. Only an
- * accelerator, as the pushes of other stores are: the pulse asks the same.
+ * MySQL tells nobody anything, so this asks: one cheap read at a time for all claims of a client and all states that it watches. Only an accelerator, as the
+ * pushes of other stores are: the pulse asks the same.
  */
 export class Lookout {
   readonly #context: LookoutContext
   readonly #waits = new Map<string, Wait>()
+  /** By id. */
+  readonly #holds = new Map<string, Held>()
   readonly #watches = new Map<string, Watch>()
   /** When something was last seen to move. */
   #movedAt = 0
-  /** Promotions before this, by the server's clock, have been seen. */
+  /** What happened before this, by the server's clock, has been seen. */
   #sinceUs = 0
+  #nextDropAt = 0
   #isAsking = false
   #isClosed = false
   #cancel: Cancel = () => {}
@@ -68,22 +86,45 @@ export class Lookout {
     this.#context = context
   }
 
+  /** Whether the claim waits or is held, as far as is known. */
+  knows(line: string, id: string): boolean {
+    return this.#holds.has(id) || (this.#waits.get(line)?.claims.has(id) ?? false)
+  }
+
   /** The store has answered that a claim waits. */
-  wait(resource: string, line: string, id: string, place: number, nextPlace: number): void {
-    const wait = this.#waits.get(line) ?? { resource, places: new Map(), nextPlace, lastFence: 0 }
+  wait(resource: string, line: string, id: string, { place, nextPlace, presenceMs }: PlacedWaiting): void {
+    const isNew = !this.knows(line, id)
+    this.#holds.delete(id)
+    const wait = this.#waits.get(line) ?? { resource, claims: new Map(), nextPlace, lastFence: 0 }
     this.#waits.set(line, wait)
-    const isNew = !wait.places.has(id)
-    wait.places.set(id, place)
+    wait.claims.set(id, { place, endsAt: this.#context.env.now() + presenceMs })
     wait.nextPlace = nextPlace
     if (isNew) this.#moved()
   }
 
-  /** Whatever became of the claim, it does not wait any more. false: it did not. */
-  forget(line: string, id: string): boolean {
+  /** The store has answered that a claim is held, and for how long. */
+  hold(resource: string, line: string, id: string, leaseMs: number): void {
+    this.#unqueue(line, id)
+    this.#holds.set(id, { resource, endsAt: this.#context.env.now() + leaseMs })
+    if (this.#holds.size === 1) this.#plan(() => this.#intervalMs())
+  }
+
+  /** The store has told that a claim is held. false: it was not known to wait. */
+  promote(line: string, id: string): boolean {
     const wait = this.#waits.get(line)
-    const wasThere = wait?.places.delete(id) ?? false
-    if (wait?.places.size === 0) this.#waits.delete(line)
-    return wasThere
+    const claim = wait?.claims.get(id)
+    if (!wait || !claim) return false
+    this.#unqueue(line, id)
+    this.#holds.set(id, { resource: wait.resource, endsAt: claim.endsAt })
+    return true
+  }
+
+  /** The claim is in no line any more. false: that was known. */
+  forget(line: string, id: string): boolean {
+    const wasKnown = this.knows(line, id)
+    this.#holds.delete(id)
+    this.#unqueue(line, id)
+    return wasKnown
   }
 
   watch(state: string, key: string, last: number): void {
@@ -101,6 +142,12 @@ export class Lookout {
     this.#cancel()
   }
 
+  #unqueue(line: string, id: string): void {
+    const wait = this.#waits.get(line)
+    wait?.claims.delete(id)
+    if (wait?.claims.size === 0) this.#waits.delete(line)
+  }
+
   #moved(): void {
     this.#movedAt = this.#context.env.now()
     this.#plan(() => this.#intervalMs())
@@ -108,8 +155,17 @@ export class Lookout {
 
   #plan(intervalMs: () => number): void {
     this.#cancel()
-    if (this.#isAsking || this.#isClosed || (this.#waits.size === 0 && this.#watches.size === 0)) return
+    if (this.#isAsking || this.#isClosed) return
+    this.#dropLapsed()
+    if (this.#waits.size + this.#holds.size + this.#watches.size === 0) return
     this.#cancel = this.#context.env.timer(intervalMs(), () => void this.#ask(), { keepAlive: false })
+  }
+
+  #dropLapsed(): void {
+    const now = this.#context.env.now()
+    if (now < this.#nextDropAt) return
+    this.#nextDropAt = now + SLOWEST_OF_ALL_MS
+    for (const [id, { endsAt }] of this.#holds) if (endsAt <= now) this.#holds.delete(id)
   }
 
   #intervalMs(): number {
@@ -117,16 +173,18 @@ export class Lookout {
     const place = this.#place()
     const restMs = (env.now() - this.#movedAt) * PATIENCE
     const mostMs = Math.min(SLOWEST_MS * place ** 2, SLOWEST_OF_ALL_MS)
-    return Math.min(mostMs, Math.max(QUICKEST_MS * place, restMs)) * (0.8 + env.random() * 0.4)
+    const leastMs = Math.min(QUICKEST_MS * place, mostMs)
+    const isIdle = place === PLACE_OF_HOLDS
+    return (isIdle ? mostMs : Math.min(mostMs, Math.max(leastMs, restMs))) * (0.8 + env.random() * 0.4)
   }
 
   /** The best place in a line that any of the claims has; 1 is the first of those that wait. */
   #place(): number {
     if (this.#waits.size > MOST_LINES) return 1
-    let best = this.#watches.size > 0 ? PLACE_OF_STATES : Infinity
-    for (const { places, nextPlace } of this.#waits.values()) {
-      const [first = nextPlace] = places.values()
-      best = Math.min(best, Math.max(0, first - nextPlace) + 1)
+    let best = this.#watches.size > 0 ? PLACE_OF_STATES : PLACE_OF_HOLDS
+    for (const { claims, nextPlace } of this.#waits.values()) {
+      const [first] = claims.values()
+      best = Math.min(best, Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1)
     }
     return best
   }
@@ -149,18 +207,20 @@ export class Lookout {
 
   #question(): string {
     const { runner, client } = this.#context
-    const { line, claim, state } = runner.names
+    const { line, claim, robbed, state } = runner.names
+    const mine = `client = ${toBytes(client)} AND`
     const parts = [
-      `SELECT CONCAT('["now",', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), ']') AS answer`,
+      answer('now', `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`),
+      `${answer('lost', hex('line'), hex('id'))} FROM ${robbed} WHERE ${mine} at > ${this.#sinceUs}`,
     ]
     if (this.#waits.size > 0)
       parts.push(
-        `SELECT CONCAT('["granted","', HEX(line), '","', HEX(id), '",', fence, ']') FROM ${claim} WHERE client = ${toBytes(client)} AND handed > ${this.#sinceUs}`,
-        `SELECT CONCAT('["line","', HEX(line), '",', COALESCE(next_place, 0), ',', last, ']') FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
+        `${answer('granted', hex('line'), hex('id'), 'fence')} FROM ${claim} WHERE ${mine} handed > ${this.#sinceUs}`,
+        `${answer('line', hex('line'), 'COALESCE(next_place, 0)', 'last')} FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
       )
     if (this.#watches.size > 0)
       parts.push(
-        `SELECT CONCAT('["state","', HEX(state), '",', last, ']') FROM ${state} WHERE state IN (${listOf(this.#watches, Infinity)})`,
+        `${answer('state', hex('state'), 'last')} FROM ${state} WHERE state IN (${listOf(this.#watches, Infinity)})`,
       )
     return parts.join(' UNION ALL ')
   }
@@ -172,6 +232,8 @@ export class Lookout {
         return
       case 'granted':
         return this.#seeGrant(sight[1], fromHex(sight[2]), sight[3])
+      case 'lost':
+        return this.#seeLoss(sight[1], fromHex(sight[2]))
       case 'line':
         return this.#seeLine(sight[1], sight[2], sight[3])
       case 'state':
@@ -179,11 +241,17 @@ export class Lookout {
     }
   }
 
+  /** One whose "waiting" has not been read yet is not known; the next look shows it again. */
   #seeGrant(line: string, id: string, fence: number): void {
     const resource = this.#waits.get(line)?.resource
-    if (resource === undefined || !this.forget(line, id)) return
+    if (resource === undefined || !this.promote(line, id)) return
     this.#movedAt = this.#context.env.now()
     this.#context.push({ type: 'granted', resource, id, fence })
+  }
+
+  #seeLoss(line: string, id: string): void {
+    const resource = this.#holds.get(id)?.resource ?? this.#waits.get(line)?.resource
+    if (resource !== undefined && this.forget(line, id)) this.#context.push({ type: 'lost', resource, id })
   }
 
   #seeLine(line: string, nextPlace: number, lastFence: number): void {
@@ -196,10 +264,20 @@ export class Lookout {
 
   #seeState(state: string, last: number): void {
     const watch = this.#watches.get(state)
-    if (!watch || watch.last === last || !this.unwatch(state)) return
+    if (!watch || watch.last === last) return
+    this.unwatch(state)
     this.#movedAt = this.#context.env.now()
     this.#context.push({ type: 'state', key: watch.key })
   }
+}
+
+/** A SELECT whose rows are JSON arrays: a word, and then these columns. */
+function answer(word: string, ...columns: string[]): string {
+  return `SELECT CONCAT('["${word}",', ${columns.join(", ',', ")}, ']') AS answer`
+}
+
+function hex(column: string): string {
+  return `'"', HEX(${column}), '"'`
 }
 
 function listOf(keys: ReadonlyMap<string, unknown>, most: number): string {

@@ -9,8 +9,8 @@ import {
   removeClaim,
   routine,
   settle,
-  TELL_LOST,
   takeFence,
+  tellLost,
   UNDO,
   WAITING,
 } from './line.js'
@@ -67,7 +67,7 @@ export function claimRoutine(names: Names): string {
       FROM ${claim} WHERE line = v_line AND id = p_old_id AND fence = p_old_fence AND fence > 0 AND permits >= p_permits;
     IF v_place IS NULL THEN
       SET v_reply = '{"status":"refused","reason":"gone"}';
-    ELSE${TELL_LOST}${grant}
+    ELSE${tellLost(names)}${grant}
       UPDATE ${claim} SET id = p_id, client = p_client, fence = v_fence, handed = NULL, expires = v_expires, max_hold = p_max_hold,
         floor_fence = p_floor, block = p_block, since = v_now, info = p_info WHERE line = v_line AND place = v_place;
     END IF;
@@ -76,7 +76,7 @@ export function claimRoutine(names: Names): string {
   ELSEIF p_mode = ${MODE.steal} THEN
     WHILE v_used > 0 DO
       SELECT place, id, client, permits, fence INTO v_place, v_id, v_client, v_permits, v_fence
-        FROM ${claim} WHERE line = v_line ORDER BY place LIMIT 1;${TELL_LOST}${removeClaim(names)}
+        FROM ${claim} WHERE line = v_line ORDER BY place LIMIT 1;${tellLost(names)}${removeClaim(names)}
     END WHILE;${grant}
     SELECT COALESCE(MIN(place), 1) - 1 INTO v_place FROM ${claim} WHERE line = v_line;${enter('v_fence', 'v_place')}
     SET v_used = p_permits, v_tail = GREATEST(v_tail, v_place);${settle(names)}

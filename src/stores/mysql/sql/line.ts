@@ -74,7 +74,11 @@ function tell(what: 'granted' | 'lost'): string {
     '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');`
 }
 
-export const TELL_LOST = tell('lost')
+/** The claim is taken away from its client, which may be in another process. */
+export function tellLost({ robbed }: Names): string {
+  return `${tell('lost')}
+  INSERT INTO ${robbed} (client, line, id, at) VALUES (v_client, v_line, v_id, v_wall) ON DUPLICATE KEY UPDATE at = v_wall;`
+}
 
 /** What the claims that are left say of the line. */
 function countLine({ claim }: Names): string {

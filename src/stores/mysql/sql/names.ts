@@ -2,6 +2,7 @@
 export interface Names {
   readonly line: string
   readonly claim: string
+  readonly robbed: string
   readonly state: string
   readonly version: string
   /** A routine. */
@@ -13,6 +14,7 @@ export function namesOf(prefix: string): Names {
   return {
     line: quoted('line'),
     claim: quoted('claim'),
+    robbed: quoted('robbed'),
     state: quoted('state'),
     version: quoted('version'),
     routine: quoted,

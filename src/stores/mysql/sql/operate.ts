@@ -8,7 +8,7 @@ import {
   removeClaim,
   routine,
   settle,
-  TELL_LOST,
+  tellLost,
   UNDO,
 } from './line.js'
 import type { Names } from './names.js'
@@ -29,7 +29,7 @@ export function evictRoutine(names: Names): string {
     WHILE v_place IS NOT NULL DO
       SELECT id, client, permits, fence, ${viewOf('claim', 'v_now')} INTO v_id, v_client, v_permits, v_fence, v_view
         FROM ${claim} AS claim WHERE line = v_line AND place = v_place;
-      SET v_reply = CONCAT(v_reply, IF(v_reply = '', '', ','), v_view);${TELL_LOST}${removeClaim(names)}
+      SET v_reply = CONCAT(v_reply, IF(v_reply = '', '', ','), v_view);${tellLost(names)}${removeClaim(names)}
       SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND fence > 0 AND fence = COALESCE(p_fence, fence);
     END WHILE;${settle(names)}${closeLine(names)}
   END IF;
@@ -61,7 +61,7 @@ export function resizeRoutine(names: Names): string {
   -- A waiter that wants more than there will ever be would bar the line for good: send it away to be told so.
   SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND fence = 0 AND permits > p_capacity;
   WHILE v_place IS NOT NULL DO
-    SELECT id, client, permits, fence INTO v_id, v_client, v_permits, v_fence FROM ${claim} WHERE line = v_line AND place = v_place;${TELL_LOST}${removeClaim(names)}
+    SELECT id, client, permits, fence INTO v_id, v_client, v_permits, v_fence FROM ${claim} WHERE line = v_line AND place = v_place;${tellLost(names)}${removeClaim(names)}
     SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND fence = 0 AND permits > p_capacity;
   END WHILE;${settle(names)}${closeLine(names)}
   COMMIT;${ANSWER_WITH_NEWS}`,

@@ -4,7 +4,7 @@ import type { Names } from './names.js'
  * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their SHA-256, since an index takes
  * 3072 bytes at most. Times are whole microseconds: of a line its own clock, of a state the server's.
  */
-export function tables({ line, claim, state, version }: Names): string[] {
+export function tables({ line, claim, robbed, state, version }: Names): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (
@@ -41,6 +41,13 @@ export function tables({ line, claim, state, version }: Names): string[] {
   PRIMARY KEY (line, place),
   UNIQUE KEY by_id (line, id),
   KEY by_client (client, handed)
+) ${end}`,
+    `CREATE TABLE IF NOT EXISTS ${robbed} (
+  client VARBINARY(255) NOT NULL COMMENT 'who is to be told that a claim was taken away',
+  line BINARY(32) NOT NULL,
+  id VARBINARY(255) NOT NULL,
+  at BIGINT NOT NULL COMMENT 'by the clock of the server',
+  PRIMARY KEY (client, line, id)
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${state} (
   state BINARY(32) NOT NULL PRIMARY KEY COMMENT 'SHA-256 of the space and the name',

@@ -1,0 +1,179 @@
+import type { Cancel, Env } from '../../base/env.js'
+import { HoldfastError } from '../../base/errors.js'
+import { decodeText } from '../../base/text.js'
+import type { ClientContext, Push } from '../../contract/store.js'
+import type { Driver, Value } from './driver.js'
+import { Ears } from './ears.js'
+import { explain, isMissing, isUndone } from './failures.js'
+import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
+import { decodePush } from './text.js'
+
+export interface PostgresUserOptions {
+  readonly env: Env
+  /** A clock other than the server's. */
+  readonly clock: Env | null
+  readonly schema: string
+  readonly listen: boolean
+  readonly retentionMs: number
+  openDriver(): Promise<Driver>
+}
+
+/** So often a transaction that the server has undone is made again at once. Then the caller decides. */
+const MOST_ATTEMPTS = 10
+const SWEEP_EVERY_MS = 60_000
+
+/** What the clients of one store value share: the pool, the schema, the connection for messages. */
+export class PostgresUser {
+  readonly env: Env
+  readonly ears: Ears
+  /** Where this store value is told what became of its claims. */
+  readonly channel: string
+  readonly #options: PostgresUserOptions
+  readonly #clients = new Map<string, ClientContext>()
+  #driver: Promise<Driver> | undefined
+  #installed: Promise<void> | undefined
+  #cancelSweep: Cancel = () => {}
+
+  constructor(options: PostgresUserOptions) {
+    this.#options = options
+    this.env = options.env
+    this.channel = `holdfast_${options.env.id()}`
+    this.ears = new Ears({
+      env: options.env,
+      channel: this.channel,
+      open: () => this.#open(),
+      onMessage: (text) => this.#tell([JSON.parse(text)]),
+      onGap: () => {
+        for (const client of this.#clients.values()) client.push({ type: 'gap' })
+      },
+    })
+  }
+
+  join(client: ClientContext): void {
+    if (this.#clients.size === 0) this.#sweepLater()
+    this.#clients.set(client.id, client)
+  }
+
+  /** With the last client goes what was opened; the next one opens it anew. */
+  async leave(client: ClientContext): Promise<void> {
+    this.#clients.delete(client.id)
+    if (this.#clients.size > 0) return
+    this.#cancelSweep()
+    this.ears.close()
+    const driver = this.#driver
+    this.#driver = undefined
+    this.#installed = undefined
+    await (await driver?.catch(() => undefined))?.close()
+  }
+
+  get mayListen(): boolean {
+    return this.#options.listen
+  }
+
+  /** Asks the server about itself, whether our schema is there or not. */
+  async askServer(sql: string): Promise<string | null> {
+    try {
+      return await (await this.#open()).ask(sql, [])
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  /** Somebody here wants to be told. */
+  listen(): void {
+    if (this.#options.listen) this.ears.listen()
+  }
+
+  /** Calls a routine that gives `{ reply, news }`, and tells the own clients the news. */
+  async call(routine: string, values: readonly Value[]): Promise<unknown> {
+    const { reply, news } = (await this.look(routine, values)) as Answer
+    this.#tell(news)
+    return reply
+  }
+
+  /** Calls a routine that gives a JSON text, or nothing. */
+  async look(routine: string, values: readonly Value[]): Promise<unknown> {
+    const { clock } = this.#options
+    const complete = [...values, clock ? String(Math.round(clock.wallMs() * 1000)) : null]
+    const places = complete.map((_value, index) => `$${index + 1}`).join(', ')
+    const answer = await this.ask(`SELECT holdfast.${routine}(${places})`, complete)
+    return answer === null ? null : JSON.parse(answer)
+  }
+
+  /** One statement, written for the schema `holdfast`. */
+  async ask(sql: string, values: readonly Value[]): Promise<string | null> {
+    const text = inSchema(sql, this.#options.schema)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const driver = await this.#open()
+        await this.#install(driver)
+        return await driver.ask(text, values)
+      } catch (error) {
+        if (attempt >= MOST_ATTEMPTS || !(isUndone(error) || (isMissing(error) && attempt === 1)))
+          throw explain(error)
+        // Dropped, or restored from a backup: it is made again.
+        if (isMissing(error)) this.#installed = undefined
+      }
+    }
+  }
+
+  #open(): Promise<Driver> {
+    if (this.#driver) return this.#driver
+    const driver = this.#options.openDriver()
+    this.#driver = driver
+    driver.catch(() => {
+      if (this.#driver === driver) this.#driver = undefined
+    })
+    return driver
+  }
+
+  #install(driver: Driver): Promise<void> {
+    if (this.#installed) return this.#installed
+    const installed = this.#ensureSchema(driver)
+    this.#installed = installed
+    installed.catch(() => {
+      if (this.#installed === installed) this.#installed = undefined
+    })
+    return installed
+  }
+
+  async #ensureSchema(driver: Driver): Promise<void> {
+    const { schema } = this.#options
+    const known = await driver
+      .ask(inSchema('SELECT version::text FROM holdfast.meta', schema), [])
+      .catch((error) => {
+        if (isMissing(error)) return null
+        throw error
+      })
+    const version = Number(known ?? 0)
+    if (version > SCHEMA_VERSION)
+      throw new HoldfastError(
+        'UNSUPPORTED',
+        `The schema ${schema} was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`,
+        { store: 'postgres' },
+      )
+    if (version < SCHEMA_VERSION) await driver.run(installText(schema))
+  }
+
+  #tell(news: readonly News[]): void {
+    for (const [client, push] of news) this.#clients.get(decodeText(client))?.push(decodePush(push))
+  }
+
+  #sweepLater(): void {
+    const { env, retentionMs } = this.#options
+    const pauseMs = SWEEP_EVERY_MS * (0.9 + env.random() * 0.2)
+    const sweep = (): void => {
+      this.#sweepLater()
+      // Whoever comes next tries again.
+      this.ask('SELECT holdfast.sweep_now_and_then($1)::text', [String(retentionMs * 1000)]).catch(() => {})
+    }
+    this.#cancelSweep = env.timer(pauseMs, sweep, { keepAlive: false })
+  }
+}
+
+type News = readonly [client: string, push: Push]
+
+interface Answer {
+  readonly reply: unknown
+  readonly news: readonly News[]
+}
