@@ -11,21 +11,16 @@ export const SERVERS = {
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
-<<<<<<< HEAD
-  postgres: { packages: ['postgresql'], programs: ['postgres', 'initdb', 'psql'] },
-  mariadb: {
-    packages: ['mariadb-server'],
-    programs: ['mariadbd', 'mariadb-install-db', 'mariadb'],
-    url: { variable: 'HOLDFAST_TEST_MYSQL_URL', example: 'mysql://root@127.0.0.1:3306/test' },
-  },
-=======
   postgres: {
     packages: ['postgresql'],
     programs: ['postgres', 'initdb', 'psql'],
     url: { variable: 'HOLDFAST_TEST_POSTGRES_URL', example: 'postgres://postgres@127.0.0.1:5432/postgres' },
   },
-  mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
->>>>>>> d813e6a79671163589bfd1a63fbd2772f97ce510
+  mariadb: {
+    packages: ['mariadb-server'],
+    programs: ['mariadbd', 'mariadb-install-db', 'mariadb'],
+    url: { variable: 'HOLDFAST_TEST_MYSQL_URL', example: 'mysql://root@127.0.0.1:3306/test' },
+  },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 
