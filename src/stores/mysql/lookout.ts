@@ -4,9 +4,9 @@ import type { Runner } from './runner.js'
 import { bytes, fromHex, toBytes } from './values.js'
 
 /** While a line moves: about one question for each turn of those ahead, who need a round trip each at least. */
-const QUICKEST_MS = 1
+const QUICKEST_MS = 2
 /** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most … */
-const PATIENCE = 1 / 8
+const PATIENCE = 1 / 4
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
 const SLOWEST_MS = 100
 const SLOWEST_OF_ALL_MS = 1000

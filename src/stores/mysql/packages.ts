@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net'
 import { HoldfastError } from '../../base/errors.js'
 import { type Address, PACKAGES, type PackageName } from './address.js'
 import { Driver } from './driver.js'
@@ -13,10 +14,12 @@ export interface PoolSettings {
 }
 
 interface PackageModule {
-  createPool(options: object): unknown
+  createPool(options: object): {
+    on(event: 'connection', listener: (connection: { stream?: Socket }) => void): unknown
+  }
 }
 
-/** Makes a pool for a URL, by the named package or the first that is installed. */
+/** Makes a pool for a URL, by the named package or the first that is installed. Its connections do not keep the process from ending: waiting callers do that. */
 export async function openAddress(settings: PoolSettings): Promise<Driver> {
   const { host, port, user, password, database, tls, driver } = settings.address
   const { name, module } = await loadPackage(driver)
@@ -31,14 +34,25 @@ export async function openAddress(settings: PoolSettings): Promise<Driver> {
     connectTimeout: CONNECT_TIMEOUT_MS,
     ...(ssl ? { ssl } : {}),
   }
-  return new Driver(module.createPool(name === 'mysql2' ? common : { ...common, ...MARIADB_OPTIONS }), true)
+  const pool = name === 'mysql2' ? openMysql2(module, common) : openMariadb(module, common)
+  return new Driver(pool, true)
 }
 
-const MARIADB_OPTIONS = {
-  // A failed attempt to connect is told at once by mysql2; mariadb goes on trying for that long.
-  acquireTimeout: CONNECT_TIMEOUT_MS,
-  // Otherwise every connection that has rested for half a second costs a ping before its next statement.
-  minDelayValidation: 60_000,
+function openMysql2(module: PackageModule, common: object): unknown {
+  const pool = module.createPool(common)
+  pool.on('connection', ({ stream }) => stream?.unref())
+  return pool
+}
+
+function openMariadb(module: PackageModule, common: { host: string; port: number }): unknown {
+  return module.createPool({
+    ...common,
+    stream: () => connect(common).setNoDelay(true).unref(),
+    // mysql2 tells at once that no connection can be made; mariadb goes on trying for that long.
+    acquireTimeout: CONNECT_TIMEOUT_MS,
+    // Otherwise every connection that has rested for half a second costs a ping before its next statement.
+    minDelayValidation: 60_000,
+  })
 }
 
 async function loadPackage(

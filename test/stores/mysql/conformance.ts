@@ -18,6 +18,10 @@ export function runCasesOnMysql(driver: DriverName, title: string, share?: Share
       beforeAll(async () => {
         server = await borrowMariadb()
         pool = openPool(driver, server.url, 40)
+        // Made before the first case, whose leases may be short.
+        const first = mysql(pool).connect({ id: 'first', space: 'first', push: () => {} })
+        await first.pulse([])
+        await first.close()
       })
       afterAll(async () => {
         await pool.end()
