@@ -5,16 +5,25 @@ import { find } from '../../scripts/servers.mjs'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
 import { Server, started } from './server.js'
+import type { WallClock } from './wall-clock.js'
 
 const run = promisify(execFile)
 
+export interface MariadbOptions {
+  /** Further options of the server: `['--wait-timeout=1']`. */
+  args?: readonly string[]
+  /** A clock of its own in place of the machine's. */
+  clock?: WallClock
+}
+
 /** One MariaDB, with a superuser `root` that needs no password and a database `test`. */
 export class MariadbServer extends Server {
-  constructor(port: number, args: readonly string[] = []) {
+  constructor(port: number, { args = [], clock }: MariadbOptions = {}) {
     super(
       {
         name: 'mariadb',
         command: (server) => [program('mariadbd'), ...optionsOf(server), ...args],
+        env: clock?.env ?? {},
         layOut,
         isReady: async (server) =>
           (await client(server.port, ['-e', 'create database if not exists test'])) === '',
@@ -31,12 +40,21 @@ export class MariadbServer extends Server {
   query(sql: string): Promise<string> {
     return client(this.port, ['-D', 'test', '-e', sql])
   }
+
+  /** Ends every connection but the one that says so (KILL). */
+  async dropClients(): Promise<void> {
+    const ids = await this.query(
+      'select id from information_schema.processlist where id <> connection_id() and user = "root"',
+    )
+    // One that has ended by itself meanwhile is no matter.
+    for (const id of ids.split('\n').filter(Boolean)) await this.query(`kill ${id}`).catch(() => {})
+  }
 }
 
-/** Starts a private MariaDB; ready in some 0.7 s. `args` are further ones of the server: `['--wait-timeout=1']`. */
-export async function startMariadb(args: readonly string[] = []): Promise<MariadbServer> {
+/** Starts a private MariaDB; ready in some 0.7 s. */
+export async function startMariadb(options: MariadbOptions = {}): Promise<MariadbServer> {
   needServer('mariadb')
-  return started(new MariadbServer(await freePort(), args))
+  return started(new MariadbServer(await freePort(), options))
 }
 
 /**

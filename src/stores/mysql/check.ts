@@ -12,18 +12,17 @@ const SETTINGS = [
   'binlog_format',
   'log_bin',
   'autocommit',
-  'max_connections',
 ] as const
 
 /** What `locks.check()` says of the server. */
 export async function checkServer(runner: Runner, env: Env): Promise<Finding[]> {
   const columns = SETTINGS.map((name) => `@@${name}`).join(', ')
   const sentAt = env.wallMs()
-  const [row = '[]'] = await runner.query(
-    `SELECT JSON_ARRAY(${columns}, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)`,
+  const [row = ''] = await runner.query(
+    `SELECT CONCAT_WS('|', ${columns}, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)`,
   )
-  const values = JSON.parse(row) as unknown[]
-  const setting = (name: (typeof SETTINGS)[number]): string => String(values[SETTINGS.indexOf(name)])
+  const values = row.split('|')
+  const setting = (name: (typeof SETTINGS)[number]): string => values[SETTINGS.indexOf(name)] ?? ''
   return [
     checkVersion(setting('version')),
     checkRole(setting('read_only')),
@@ -46,7 +45,7 @@ function checkVersion(version: string): Finding {
 
 function checkRole(readOnly: string): Finding {
   const about = 'role'
-  if (readOnly === '0') return { level: 'fine', about, text: 'This server takes writes.' }
+  if (isOff(readOnly)) return { level: 'fine', about, text: 'This server takes writes.' }
   const text = 'This server is read-only, as replicas are; connect to the primary.'
   return { level: 'fault', about, text }
 }
@@ -65,7 +64,7 @@ function checkDurability(flush: string): Finding {
 
 function checkLog(isLogged: string, format: string): Finding {
   const about = 'binary log'
-  if (isLogged === '0')
+  if (isOff(isLogged))
     return { level: 'fine', about, text: 'There is none, so there is no replica that could take over.' }
   if (format === 'STATEMENT') {
     const text = 'binlog_format is STATEMENT, which InnoDB refuses at READ COMMITTED; set it to ROW or MIXED.'
@@ -77,7 +76,7 @@ function checkLog(isLogged: string, format: string): Finding {
 
 function checkAutocommit(autocommit: string): Finding {
   const about = 'autocommit'
-  if (autocommit === '1') return { level: 'fine', about, text: 'Connections commit by themselves.' }
+  if (!isOff(autocommit)) return { level: 'fine', about, text: 'Connections commit by themselves.' }
   const text =
     'autocommit is off for connections of this pool: they would see old lines for ever. Give Holdfast a pool with autocommit on.'
   return { level: 'fault', about, text }
@@ -90,4 +89,8 @@ function checkClock(serverMs: number, before: number, after: number): Finding {
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
   const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
   return { level: 'risk', about, text }
+}
+
+function isOff(setting: string): boolean {
+  return setting === '0' || setting === 'OFF'
 }
