@@ -16,21 +16,17 @@ import type {
 } from '../../contract/store.js'
 import { groupBeats } from './beats.js'
 import { checkServer } from './check.js'
-import type { ClaimNews, LocalClient, News } from './clients.js'
+import type { ClaimNews, LocalClient } from './clients.js'
 import { closed } from './failures.js'
 import { Lookout, type PlacedWaiting } from './lookout.js'
 import { MODE } from './sql/claim.js'
+import type { Answer, Value } from './turns.js'
 import type { MysqlUser } from './user.js'
-import { bytes, fromHex, keyOf, micros, number, toBytes } from './values.js'
+import { bytes, fromHex, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
 import { claimView, linesOf, type SeenLine } from './views.js'
 
 /** So many lines are read at once. */
 const PAGE = 100
-
-interface Answer<T> {
-  readonly reply: T
-  readonly news: readonly News[]
-}
 
 /** A reply as the routines give it. */
 type Placed<T> = T | PlacedWaiting
@@ -77,26 +73,9 @@ export class MysqlConnection implements Connection, LocalClient {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     this.#user.keepSwept()
-    const { resource, id, adopts } = request
+    const { resource, id } = request
     const line = keyOf(this.space, resource)
-    const reply = await this.#change<Placed<ClaimReply>>('claim', resource, [
-      bytes(line),
-      toBytes(this.space),
-      toBytes(resource),
-      number(modeOf(request)),
-      toBytes(id),
-      toBytes(this.id),
-      number(request.permits),
-      number(request.capacity),
-      micros(request.leaseMs),
-      micros(request.presenceMs),
-      micros(request.maxHoldMs),
-      number(request.floor),
-      number(request.block),
-      toBytes(request.info),
-      adopts ? toBytes(adopts.id) : 'NULL',
-      number(adopts?.fence ?? null),
-    ])
+    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, claimValues(request, this.id))
     this.#note(resource, line, id, reply)
     return withoutPlace(reply)
   }
@@ -107,10 +86,10 @@ export class MysqlConnection implements Connection, LocalClient {
     return turn
   }
 
-  release(resource: string, id: string): Promise<boolean> {
+  async release(resource: string, id: string): Promise<boolean> {
     const line = keyOf(this.space, resource)
     this.#lookout.forget(line, id)
-    return this.#change<boolean>('release', resource, [bytes(line), toBytes(id)])
+    return this.#submit<boolean>(line, resource, [MODE.release, toHex(id)])
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -205,6 +184,12 @@ export class MysqlConnection implements Connection, LocalClient {
     return [bytes(keyOf(this.space, name)), toBytes(this.space), toBytes(name)]
   }
 
+  /** Claims and releases keep their order. */
+  #submit<T>(line: string, resource: string, values: readonly Value[]): Promise<T> {
+    this.#checkOpen()
+    return this.#user.turns.submit({ line, space: this.space, resource }, values)
+  }
+
   /** Calls a routine that may promote or rob others in a line; those of this process are told at once. */
   async #change<T>(routine: string, resource: string, values: readonly string[]): Promise<T> {
     const [answer] = await this.#call(routine, values)
@@ -222,6 +207,19 @@ export class MysqlConnection implements Connection, LocalClient {
   #checkOpen(): void {
     if (this.#closing) throw closed()
   }
+}
+
+/** In the order of `CLAIM_VALUES`. */
+function claimValues(request: ClaimRequest, client: string): Value[] {
+  const { id, permits, capacity, maxHoldMs, floor, block, info, adopts } = request
+  const durations = [
+    toUs(request.leaseMs),
+    toUs(request.presenceMs),
+    maxHoldMs === null ? null : toUs(maxHoldMs),
+  ]
+  const old = adopts ? [toHex(adopts.id), adopts.fence] : [null, null]
+  const who = [modeOf(request), toHex(id), toHex(client)]
+  return [...who, permits, capacity, ...durations, floor, block, toHex(info), ...old]
 }
 
 function modeOf({ adopts, steal, queue }: ClaimRequest): number {

@@ -70,7 +70,7 @@ export interface LookoutContext {
 export class Lookout {
   readonly #context: LookoutContext
   readonly #waits = new Map<string, Wait>()
-  /** By id. */
+  /** By line and id. */
   readonly #holds = new Map<string, Held>()
   readonly #watches = new Map<string, Watch>()
   /** When something was last seen to move. */
@@ -88,13 +88,13 @@ export class Lookout {
 
   /** Whether the claim waits or is held, as far as is known. */
   knows(line: string, id: string): boolean {
-    return this.#holds.has(id) || (this.#waits.get(line)?.claims.has(id) ?? false)
+    return this.#holds.has(line + id) || (this.#waits.get(line)?.claims.has(id) ?? false)
   }
 
   /** The store has answered that a claim waits. */
   wait(resource: string, line: string, id: string, { place, nextPlace, presenceMs }: PlacedWaiting): void {
     const isNew = !this.knows(line, id)
-    this.#holds.delete(id)
+    this.#holds.delete(line + id)
     const wait = this.#waits.get(line) ?? { resource, claims: new Map(), nextPlace, lastFence: 0 }
     this.#waits.set(line, wait)
     wait.claims.set(id, { place, endsAt: this.#context.env.now() + presenceMs })
@@ -105,7 +105,7 @@ export class Lookout {
   /** The store has answered that a claim is held, and for how long. */
   hold(resource: string, line: string, id: string, leaseMs: number): void {
     this.#unqueue(line, id)
-    this.#holds.set(id, { resource, endsAt: this.#context.env.now() + leaseMs })
+    this.#holds.set(line + id, { resource, endsAt: this.#context.env.now() + leaseMs })
     if (this.#holds.size === 1) this.#plan(() => this.#intervalMs())
   }
 
@@ -115,14 +115,14 @@ export class Lookout {
     const claim = wait?.claims.get(id)
     if (!wait || !claim) return false
     this.#unqueue(line, id)
-    this.#holds.set(id, { resource: wait.resource, endsAt: claim.endsAt })
+    this.#holds.set(line + id, { resource: wait.resource, endsAt: claim.endsAt })
     return true
   }
 
   /** The claim is in no line any more. false: that was known. */
   forget(line: string, id: string): boolean {
     const wasKnown = this.knows(line, id)
-    this.#holds.delete(id)
+    this.#holds.delete(line + id)
     this.#unqueue(line, id)
     return wasKnown
   }
@@ -165,7 +165,7 @@ export class Lookout {
     const now = this.#context.env.now()
     if (now < this.#nextDropAt) return
     this.#nextDropAt = now + SLOWEST_OF_ALL_MS
-    for (const [id, { endsAt }] of this.#holds) if (endsAt <= now) this.#holds.delete(id)
+    for (const [key, { endsAt }] of this.#holds) if (endsAt <= now) this.#holds.delete(key)
   }
 
   #intervalMs(): number {
@@ -250,7 +250,7 @@ export class Lookout {
   }
 
   #seeLoss(line: string, id: string): void {
-    const resource = this.#holds.get(id)?.resource ?? this.#waits.get(line)?.resource
+    const resource = this.#holds.get(line + id)?.resource ?? this.#waits.get(line)?.resource
     if (resource !== undefined && this.forget(line, id)) this.#context.push({ type: 'lost', resource, id })
   }
 

@@ -1,19 +1,19 @@
-import { claimRoutine } from './sql/claim.js'
 import type { Names } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
-import { releaseRoutine } from './sql/release.js'
 import { readRoutine, writeRoutine } from './sql/state.js'
 import { sweepRoutine } from './sql/sweep.js'
 import { tables } from './sql/tables.js'
+import { claimRoutine, releaseRoutine, turnRoutine } from './sql/turn.js'
 import { viewRoutine } from './sql/view.js'
 
 export const SCHEMA_VERSION = 1
 
 const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
   claim: claimRoutine,
-  pulse: pulseRoutine,
   release: releaseRoutine,
+  turn: turnRoutine,
+  pulse: pulseRoutine,
   evict: evictRoutine,
   resize: resizeRoutine,
   read: readRoutine,

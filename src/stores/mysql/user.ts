@@ -1,6 +1,7 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { Clients, type LocalClient } from './clients.js'
 import { Runner, type RunnerOptions } from './runner.js'
+import { Turns } from './turns.js'
 import { micros } from './values.js'
 
 const SWEEP_EVERY_MS = 60_000
@@ -15,6 +16,7 @@ export interface MysqlUserOptions extends RunnerOptions {
 /** What the clients of one store value share: the pool, and the knowledge of each other. */
 export class MysqlUser {
   readonly runner: Runner
+  readonly turns: Turns
   readonly clients = new Clients()
   readonly env: Env
   readonly #options: MysqlUserOptions
@@ -24,6 +26,11 @@ export class MysqlUser {
     this.#options = options
     this.env = options.env
     this.runner = new Runner(options)
+    this.turns = new Turns({
+      runner: this.runner,
+      at: () => this.at,
+      tell: (news, resource) => this.clients.tell(news, () => resource),
+    })
   }
 
   join(client: LocalClient): void {

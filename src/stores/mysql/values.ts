@@ -15,9 +15,13 @@ export function number(value: number | null): string {
   return value === null ? 'NULL' : String(value)
 }
 
-export function micros(ms: number | null): string {
+export function toUs(ms: number): number {
   // Beyond this no sum with the clock would be exact; it is a hundred years and more.
-  return ms === null ? 'NULL' : String(Math.min(Math.round(ms * 1000), 2 ** 52))
+  return Math.min(Math.round(ms * 1000), 2 ** 52)
+}
+
+export function micros(ms: number | null): string {
+  return ms === null ? 'NULL' : String(toUs(ms))
 }
 
 /** The key of a line or state. The length keeps the space and the name apart. */

@@ -1,33 +1,38 @@
-import {
-  ANSWER_WITH_NEWS,
-  BEGIN,
-  closeLine,
-  FAR,
-  findFirst,
-  LINE_VARIABLES,
-  openLine,
-  removeClaim,
-  routine,
-  settle,
-  takeFence,
-  tellLost,
-  UNDO,
-  WAITING,
-} from './line.js'
+import { FAR, findFirst, openLine, removeClaim, settle, takeFence, tellLost, WAITING } from './line.js'
 import type { Names } from './names.js'
 
 /** How a claim asks. */
-export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3 } as const
+export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3, release: 4 } as const
 
-/**
- * Joins the line; the same id again gives its present answer. Durations are microseconds; `p_max_hold` null: no cap. `p_old_id` and
- * `p_old_fence` are the hold to adopt. `p_at` is the time, for tests; null: the server's clock.
- */
-export function claimRoutine(names: Names): string {
-  const { line, claim } = names
-  const parameters = `v_line BINARY(32), p_space BLOB, p_resource BLOB, p_mode TINYINT, p_id VARBINARY(255), p_client VARBINARY(255),
-    p_permits BIGINT, p_capacity BIGINT, p_lease BIGINT, p_presence BIGINT, p_max_hold BIGINT, p_floor BIGINT, p_block BIGINT, p_info LONGBLOB,
-    p_old_id VARBINARY(255), p_old_fence BIGINT, p_at BIGINT`
+/** What a claim says, as parameters or as variables. Durations are microseconds. */
+export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = [
+  ['p_mode', 'TINYINT'],
+  ['p_id', 'VARBINARY(255)'],
+  ['p_client', 'VARBINARY(255)'],
+  ['p_permits', 'BIGINT'],
+  ['p_capacity', 'BIGINT'],
+  ['p_lease', 'BIGINT'],
+  ['p_presence', 'BIGINT'],
+  // Null: no cap.
+  ['p_max_hold', 'BIGINT'],
+  ['p_floor', 'BIGINT'],
+  ['p_block', 'BIGINT'],
+  ['p_info', 'LONGBLOB'],
+  // The hold to adopt.
+  ['p_old_id', 'VARBINARY(255)'],
+  ['p_old_fence', 'BIGINT'],
+]
+
+/** Makes the line of a claim if there is none yet, and takes its lock in the same step, also where another one comes first. */
+export function makeLine(names: Names): string {
+  return `
+    INSERT INTO ${names.line} (line, space, resource, last, seen, shift, used, soonest, next_place, last_place, capacity)
+      VALUES (v_line, p_space, p_resource, 0, 0, 0, 0, ${FAR}, NULL, 0, 0) ON DUPLICATE KEY UPDATE last = last;${openLine(names)}`
+}
+
+/** Joins the line, which has been settled; the same id again gives its present answer. The answer is in `v_reply`. */
+export function joinLine(names: Names): string {
+  const { claim } = names
   const grant = `${takeFence('p_floor', 'p_block')}
     SET v_expires = v_now + LEAST(p_lease, COALESCE(p_max_hold, p_lease));
     SET v_soonest = LEAST(v_soonest, v_expires);
@@ -36,18 +41,7 @@ export function claimRoutine(names: Names): string {
     INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, handed, expires, max_hold, floor_fence, block, since, info)
       VALUES (v_line, ${place}, p_id, p_client, p_permits, p_capacity, ${fence}, NULL, v_expires, p_max_hold, p_floor, p_block, v_now, p_info);
     SET v_dirty = TRUE;`
-  return routine(
-    names,
-    'claim',
-    parameters,
-    `${LINE_VARIABLES}
-  DECLARE v_most BIGINT;
-  DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;${UNDO}${BEGIN}${openLine(names)}
-  IF v_last IS NULL THEN
-    -- Takes the lock in the same step, also where another one comes first.
-    INSERT INTO ${line} (line, space, resource, last, seen, shift, used, soonest, next_place, last_place, capacity)
-      VALUES (v_line, p_space, p_resource, 0, 0, 0, 0, ${FAR}, NULL, 0, 0) ON DUPLICATE KEY UPDATE last = last;${openLine(names)}
-  END IF;${settle(names)}
+  return `
   SET v_place = NULL;
   IF v_used > 0 OR v_next IS NOT NULL THEN
     SELECT place, fence, expires INTO v_place, v_fence, v_expires FROM ${claim} WHERE line = v_line AND id = p_id;
@@ -88,7 +82,18 @@ export function claimRoutine(names: Names): string {
     SET v_tail = v_tail + 1, v_place = v_tail, v_expires = v_now + p_presence;
     SET v_next = COALESCE(v_next, v_place), v_soonest = LEAST(v_soonest, v_expires);${enter('0', 'v_place')}${findFirst(names)}
     SET v_reply = ${WAITING};
-  END IF;${closeLine(names)}
-  COMMIT;${ANSWER_WITH_NEWS}`,
-  )
+  END IF;`
+}
+
+/** Leaves the line, as holder or as waiter. */
+export function leaveLine(names: Names): string {
+  return `
+  SET v_place = NULL, v_reply = 'false';
+  SELECT place, permits, fence, expires INTO v_place, v_permits, v_fence, v_expires
+    FROM ${names.claim} WHERE line = v_line AND id = p_id;
+  IF v_place IS NOT NULL THEN${removeClaim(names)}
+    IF v_expires > v_now THEN
+      SET v_reply = 'true';
+    END IF;
+  END IF;${settle(names)}`
 }

@@ -1,8 +1,8 @@
+import { makeLine } from './claim.js'
 import {
   ANSWER_WITH_NEWS,
   BEGIN,
   closeLine,
-  FAR,
   LINE_VARIABLES,
   openLine,
   removeClaim,
@@ -40,16 +40,14 @@ export function evictRoutine(names: Names): string {
 
 /** Pins the capacity of a counting resource. */
 export function resizeRoutine(names: Names): string {
-  const { line, claim } = names
+  const { claim } = names
   return routine(
     names,
     'resize',
     'v_line BINARY(32), p_space BLOB, p_resource BLOB, p_declared BIGINT, p_capacity BIGINT, p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_others BIGINT;
-  DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'null';${UNDO}${BEGIN}
-  INSERT INTO ${line} (line, space, resource, last, seen, shift, used, soonest, next_place, last_place, capacity)
-    VALUES (v_line, p_space, p_resource, 0, 0, 0, 0, ${FAR}, NULL, 0, 0) ON DUPLICATE KEY UPDATE last = last;${openLine(names)}${settle(names)}
+  DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'null';${UNDO}${BEGIN}${makeLine(names)}${settle(names)}
   SELECT COUNT(*) INTO v_others FROM ${claim} WHERE line = v_line AND capacity <> p_capacity;
   -- Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
   IF p_declared = p_capacity AND v_others = 0 THEN
