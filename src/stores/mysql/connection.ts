@@ -61,9 +61,10 @@ export class MysqlConnection implements Connection, LocalClient {
 
   /** The lookout may have seen the same a moment ago. */
   onNews(news: ClaimNews): void {
-    const { type, resource, id } = news
+    const { resource, id } = news
     const line = keyOf(this.space, resource)
-    const isNew = type === 'granted' ? this.#lookout.promote(line, id) : this.#lookout.forget(line, id)
+    const isNew =
+      news.type === 'granted' ? this.#lookout.promote(line, id, news.fence) : this.#lookout.forget(line, id)
     if (isNew) this.#context.push(news)
   }
 
@@ -170,7 +171,7 @@ export class MysqlConnection implements Connection, LocalClient {
   #note(resource: string, line: string, id: string, reply: Placed<ClaimReply | BeatReply>): void {
     if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply)
     else if (reply.status === 'granted' || reply.status === 'held')
-      this.#lookout.hold(resource, line, id, reply.leaseMs)
+      this.#lookout.hold(resource, line, id, reply)
     else this.#lookout.forget(line, id)
   }
 

@@ -1,5 +1,5 @@
 import type { Cancel, Env } from '../../base/env.js'
-import type { Push, Waiting } from '../../contract/store.js'
+import type { Granted, Push, Waiting } from '../../contract/store.js'
 import type { Runner } from './runner.js'
 import { bytes, fromHex, toBytes } from './values.js'
 
@@ -25,11 +25,14 @@ export interface PlacedWaiting extends Waiting {
   readonly nextPlace: number
 }
 
+/** Who holds learns by which fence and for how long. */
+type HeldClaim = Pick<Granted, 'fence' | 'leaseMs'>
+
 /** A line in which claims of the client wait. */
 interface Wait {
   readonly resource: string
   /** By their ids, in the order in which they joined; with the moment at which the store drops them, unless they are renewed. */
-  readonly claims: Map<string, { place: number; endsAt: number }>
+  readonly claims: Map<string, { place: number; grantsAbove: number; endsAt: number }>
   /** The place of the first of all that wait, and the newest fence: by these a line that moves is told from one that rests. */
   nextPlace: number
   lastFence: number
@@ -38,6 +41,7 @@ interface Wait {
 /** A claim that is held: somebody may take it away. */
 interface Held {
   readonly resource: string
+  readonly fence: number
   /** When it lapses, unless it is renewed: whoever has lost a hold need not say so. */
   readonly endsAt: number
 }
@@ -52,7 +56,7 @@ interface Watch {
 type Sight =
   | readonly ['now', timeUs: number]
   | readonly ['granted', line: string, id: string, fence: number]
-  | readonly ['lost', line: string, id: string]
+  | readonly ['lost', line: string, id: string, fence: number]
   | readonly ['line', line: string, nextPlace: number, lastFence: number]
   | readonly ['state', state: string, last: number]
 
@@ -92,30 +96,31 @@ export class Lookout {
   }
 
   /** The store has answered that a claim waits. */
-  wait(resource: string, line: string, id: string, { place, nextPlace, presenceMs }: PlacedWaiting): void {
+  wait(resource: string, line: string, id: string, waiting: PlacedWaiting): void {
+    const { place, nextPlace, grantsAbove, presenceMs } = waiting
     const isNew = !this.knows(line, id)
     this.#holds.delete(line + id)
     const wait = this.#waits.get(line) ?? { resource, claims: new Map(), nextPlace, lastFence: 0 }
     this.#waits.set(line, wait)
-    wait.claims.set(id, { place, endsAt: this.#context.env.now() + presenceMs })
+    wait.claims.set(id, { place, grantsAbove, endsAt: this.#context.env.now() + presenceMs })
     wait.nextPlace = nextPlace
     if (isNew) this.#moved()
   }
 
   /** The store has answered that a claim is held, and for how long. */
-  hold(resource: string, line: string, id: string, leaseMs: number): void {
+  hold(resource: string, line: string, id: string, { fence, leaseMs }: HeldClaim): void {
     this.#unqueue(line, id)
-    this.#holds.set(line + id, { resource, endsAt: this.#context.env.now() + leaseMs })
+    this.#holds.set(line + id, { resource, fence, endsAt: this.#context.env.now() + leaseMs })
     if (this.#holds.size === 1) this.#plan(() => this.#intervalMs())
   }
 
   /** The store has told that a claim is held. false: it was not known to wait. */
-  promote(line: string, id: string): boolean {
+  promote(line: string, id: string, fence: number): boolean {
     const wait = this.#waits.get(line)
     const claim = wait?.claims.get(id)
     if (!wait || !claim) return false
     this.#unqueue(line, id)
-    this.#holds.set(line + id, { resource: wait.resource, endsAt: claim.endsAt })
+    this.#holds.set(line + id, { resource: wait.resource, fence, endsAt: claim.endsAt })
     return true
   }
 
@@ -211,7 +216,7 @@ export class Lookout {
     const mine = `client = ${toBytes(client)} AND`
     const parts = [
       answer('now', `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`),
-      `${answer('lost', hex('line'), hex('id'))} FROM ${robbed} WHERE ${mine} at > ${this.#sinceUs}`,
+      `${answer('lost', hex('line'), hex('id'), 'fence')} FROM ${robbed} WHERE ${mine} at > ${this.#sinceUs}`,
     ]
     if (this.#waits.size > 0)
       parts.push(
@@ -233,7 +238,7 @@ export class Lookout {
       case 'granted':
         return this.#seeGrant(sight[1], fromHex(sight[2]), sight[3])
       case 'lost':
-        return this.#seeLoss(sight[1], fromHex(sight[2]))
+        return this.#seeLoss(sight[1], fromHex(sight[2]), sight[3])
       case 'line':
         return this.#seeLine(sight[1], sight[2], sight[3])
       case 'state':
@@ -244,14 +249,21 @@ export class Lookout {
   /** One whose "waiting" has not been read yet is not known; the next look shows it again. */
   #seeGrant(line: string, id: string, fence: number): void {
     const resource = this.#waits.get(line)?.resource
-    if (resource === undefined || !this.promote(line, id)) return
+    if (resource === undefined || !this.promote(line, id, fence)) return
     this.#movedAt = this.#context.env.now()
     this.#context.push({ type: 'granted', resource, id, fence })
   }
 
-  #seeLoss(line: string, id: string): void {
-    const resource = this.#holds.get(line + id)?.resource ?? this.#waits.get(line)?.resource
-    if (resource !== undefined && this.forget(line, id)) this.#context.push({ type: 'lost', resource, id })
+  /** The same id may have joined the line again since then; a fence, or a place, tells one stay in line from another. */
+  #seeLoss(line: string, id: string, fence: number): void {
+    const held = this.#holds.get(line + id)
+    const wait = this.#waits.get(line)
+    const claim = wait?.claims.get(id)
+    const isMeant = held?.fence === fence || (claim && (fence > claim.grantsAbove || fence === -claim.place))
+    const resource = (held ?? wait)?.resource
+    if (!isMeant || resource === undefined) return
+    this.forget(line, id)
+    this.#context.push({ type: 'lost', resource, id })
   }
 
   #seeLine(line: string, nextPlace: number, lastFence: number): void {

@@ -20,7 +20,7 @@ export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIME
 
 export const LINE_VARIABLES = `
   DECLARE v_wall, v_now, v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned BIGINT;
-  DECLARE v_fence, v_place, v_permits, v_floor, v_block, v_max_hold, v_expires, v_first BIGINT;
+  DECLARE v_fence, v_place, v_permits, v_floor, v_block, v_max_hold, v_expires, v_first, v_stay BIGINT;
   DECLARE v_id, v_client VARBINARY(255);
   DECLARE v_dirty BOOLEAN DEFAULT FALSE;
   DECLARE v_news LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';`
@@ -77,7 +77,9 @@ function tell(what: 'granted' | 'lost'): string {
 /** The claim is taken away from its client, which may be in another process. */
 export function tellLost({ robbed }: Names): string {
   return `${tell('lost')}
-  INSERT INTO ${robbed} (client, line, id, at) VALUES (v_client, v_line, v_id, v_wall) ON DUPLICATE KEY UPDATE at = v_wall;`
+  SET v_stay = IF(v_fence = 0, -v_place, v_fence);
+  INSERT INTO ${robbed} (client, line, id, fence, at) VALUES (v_client, v_line, v_id, v_stay, v_wall)
+    ON DUPLICATE KEY UPDATE fence = v_stay, at = v_wall;`
 }
 
 /** What the claims that are left say of the line. */

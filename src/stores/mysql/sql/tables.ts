@@ -46,6 +46,7 @@ export function tables({ line, claim, robbed, state, version }: Names): string[]
   client VARBINARY(255) NOT NULL COMMENT 'who is to be told that a claim was taken away',
   line BINARY(32) NOT NULL,
   id VARBINARY(255) NOT NULL,
+  fence BIGINT NOT NULL COMMENT 'of a claim that waited: its place, below zero',
   at BIGINT NOT NULL COMMENT 'by the clock of the server',
   PRIMARY KEY (client, line, id)
 ) ${end}`,
