@@ -5,7 +5,7 @@ import { MODE } from './sql/claim.js'
 import { bytes, toBytes } from './values.js'
 
 /** So many take some milliseconds, for which their line is locked. */
-const MOST_CALLS = 100
+const MOST_CALLS = 32
 /** After that long the next ones do not wait any more for those before them, which may never be answered. */
 const PATIENCE_MS = 2000
 

@@ -137,9 +137,12 @@ export const WAITING = `CONCAT('{"status":"waiting","presenceMs":', (v_expires -
     ',"freeInMs":', IF(v_place = v_next, COALESCE((v_first - v_now) / 1000, 'null'), 'null'),
     ',"grantsAbove":', v_last, ',"place":', v_place, ',"nextPlace":', v_next, '}')`
 
+/** Only the next one, at `v_place`, needs to know. */
 export function findFirst({ claim }: Names): string {
   return `
-  SELECT MIN(expires) INTO v_first FROM ${claim} WHERE line = v_line AND place < v_next;`
+  IF v_place = v_next THEN
+    SELECT MIN(expires) INTO v_first FROM ${claim} WHERE line = v_line AND place < v_next;
+  END IF;`
 }
 
 export const ANSWER_WITH_NEWS = `

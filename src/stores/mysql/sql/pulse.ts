@@ -54,7 +54,8 @@ export function pulseRoutine(names: Names): string {
       SET v_dirty = v_dirty OR ROW_COUNT() > 0;
       IF v_shrunk > 0 THEN
         SET v_used = v_used - v_shrunk;${settle(names)}
-      END IF;${findFirst(names)}
+      END IF;
+      SET v_place = v_next;${findFirst(names)}
     END IF;
     SET v_is_done = FALSE;
     OPEN answers;

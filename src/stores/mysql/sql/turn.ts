@@ -58,10 +58,11 @@ export function turnRoutine(names: Names): string {
     'v_line BINARY(32), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
   DECLARE v_call, v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE v_number BIGINT DEFAULT 0;${UNDO}${BEGIN}${openLine(names)}
+  DECLARE v_number, v_count BIGINT DEFAULT 0;${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NOT NULL THEN${settle(names)}
   END IF;
-  WHILE v_number < JSON_LENGTH(p_calls) DO
+  SET v_count = JSON_LENGTH(p_calls);
+  WHILE v_number < v_count DO
     SET v_call = JSON_EXTRACT(p_calls, CONCAT('$[', v_number, ']')), v_number = v_number + 1;
     SET p_mode = JSON_EXTRACT(v_call, '$[0]'), p_id = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[1]')));
     IF p_mode = ${MODE.release} THEN
