@@ -70,7 +70,12 @@ async function layOut(server: Server): Promise<void> {
 }
 
 function optionsOf(server: Server): string[] {
-  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${server.dataFolder}`, 'fsync=off']
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${server.dataFolder}`,
+    'fsync=off',
+    'max_connections=300',
+  ]
   return ['-D', server.dataFolder, '-p', String(server.port), ...settings.flatMap((each) => ['-c', each])]
 }
 

@@ -3,8 +3,7 @@ import type { Driver, Ear, EarHandlers, Value } from './driver.js'
 /** The part of the `sql` of `postgres` (postgres.js) that is used. */
 export interface PostgresJs {
   /** Runs a statement. */
-  // biome-ignore lint/suspicious/noExplicitAny: its own type lists what a value may be, which is wider than can be told here.
-  unsafe(text: string, values?: any[], options?: { prepare?: boolean }): PostgresJsQuery
+  unsafe(text: string, values?: Value[], options?: { prepare?: boolean }): PostgresJsQuery
   /** Hears a channel, on a connection of its own. */
   listen(
     channel: string,
@@ -16,7 +15,7 @@ export interface PostgresJs {
 }
 
 /** A statement under way. */
-export interface PostgresJsQuery extends PromiseLike<unknown> {
+interface PostgresJsQuery extends PromiseLike<unknown> {
   /** With rows as arrays. */
   values(): PromiseLike<unknown>
 }

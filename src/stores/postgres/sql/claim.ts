@@ -6,7 +6,7 @@ export const claimSql = `
 CREATE FUNCTION holdfast.claim(p_space text, p_resource text, p_id text, p_channel text, p_client text, p_permits bigint,
   p_capacity bigint, p_lease bigint, p_presence bigint, p_max_hold bigint, p_floor bigint, p_block bigint, p_info text,
   p_mode text, p_old text, p_old_fence bigint, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   t holdfast.turn := holdfast.settle(holdfast.open_line(p_space, p_resource, p_channel, true, p_at));
   c holdfast.claim;

@@ -130,6 +130,11 @@ BEGIN
   RETURN fence;
 END $$;
 
+CREATE FUNCTION holdfast.claims_of(p_line bigint) RETURNS SETOF holdfast.claim LANGUAGE sql STABLE AS $$
+  SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NOT NULL
+  UNION ALL SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NULL
+$$;
+
 CREATE FUNCTION holdfast.see_holds(t holdfast.turn) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
 BEGIN
   SELECT coalesce(sum(c.permits), 0), max(c.capacity), min(c.expires) INTO t.used, t.capacity, t.soonest
