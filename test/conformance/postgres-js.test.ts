@@ -3,6 +3,5 @@ import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
 
 runCasesOnPostgres('postgres', 'postgres through postgres.js', borrowPostgres, {
   own: false,
-  pool: false,
   share: { part: 0, of: 3 },
 })

@@ -13,14 +13,14 @@ interface Place {
 }
 
 /**
- * The conformance suite through one driver, each case with spaces of its own: with one pool for all clients of this process, or with one for
- * each, as if each were a process.
+ * The conformance suite through one driver and one pool, each case with spaces of its own. Its clients are of two store values in turn, so that
+ * some hand-offs stay inside one and some go from one to the other.
  */
 export function runCasesOnPostgres(
   driver: NonNullable<PostgresOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  { own = true, pool: isPooled, share }: { own?: boolean; pool: boolean; share?: Share },
+  { own = true, share }: { own?: boolean; share?: Share } = {},
 ): void {
   describeOn(
     'postgres',
@@ -43,8 +43,9 @@ export function runCasesOnPostgres(
         async open() {
           const prefix = `${systemEnv.id()}/`
           const url = `${place.url}?driver=${driver}&connections=2`
+          let count = 0
           return {
-            store: () => spaced(postgres(isPooled ? pool : url), prefix),
+            store: () => spaced(postgres(pool, { retention: count++ % 2 ? '1m' : '2m' }), prefix),
             url: `${url}#${prefix}`,
             dispose: async () => {},
           }

@@ -1,19 +1,5 @@
-/** Ways out of a line: `release` by the owner, `evict` by an operator; and `resize`, which sends away who can never fit. */
-export const leaveSql = `
-CREATE FUNCTION holdfast.release(p_space text, p_resource text, p_id text, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-DECLARE
-  t holdfast.turn := holdfast.open_line(p_space, p_resource, p_channel, false, p_at);
-  expiry bigint;
-BEGIN
-  IF t.id IS NULL THEN
-    RETURN '{"reply": false, "news": []}';
-  END IF;
-  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id RETURNING d.expires INTO expiry;
-  t.is_changed := FOUND;
-  RETURN holdfast.close_line(holdfast.settle(t), to_jsonb(coalesce(expiry > t.now, false)));
-END $$;
-
+/** What operators do: `evict` breaks holds; `resize` pins a capacity, and sends away who can never fit. */
+export const operateSql = `
 -- The hold with that fence, or every hold.
 CREATE FUNCTION holdfast.evict(p_space text, p_resource text, p_fence bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
