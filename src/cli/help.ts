@@ -1,5 +1,5 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, postgres://HOST/DATABASE, …
-                   (default: $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, postgres://HOST/DB, …
+                   (default: $HOLDFAST_STORE, else a file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store

@@ -21,8 +21,9 @@ interface PostgresJsQuery extends PromiseLike<unknown> {
 }
 
 export function isPostgresJs(client: unknown): client is PostgresJs {
-  const { unsafe, listen, end } = client as Record<string, unknown>
-  return typeof client === 'function' && [unsafe, listen, end].every((method) => typeof method === 'function')
+  if (typeof client !== 'function') return false
+  const { unsafe, listen, end } = client as unknown as Record<string, unknown>
+  return [unsafe, listen, end].every((method) => typeof method === 'function')
 }
 
 export class PostgresJsDriver implements Driver {
