@@ -1,5 +1,5 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, … (default:
-                   $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, postgres://HOST/DB, …
+                   (default: $HOLDFAST_STORE, else a file of this user, ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
@@ -9,6 +9,7 @@ Usage:
   holdfast ls [--prefix TEXT] [--json]
   holdfast break NAME [--fence N]
   holdfast doctor [--json]
+  holdfast schema postgres
   holdfast COMMAND --help
   holdfast --version
 
@@ -135,7 +136,34 @@ Exit codes:
   69  store unavailable
 `
 
-const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK, doctor: DOCTOR }
+const SCHEMA = `holdfast schema: print the SQL that makes what a store needs in its database
+
+Usage:
+  holdfast schema postgres [--schema NAME]
+
+A store makes its tables and routines by itself on first use. Where the application may not
+create them, let somebody who may run this; it is harmless where everything is there already.
+
+Options:
+  --schema NAME    the schema to make (default holdfast); the application names it with
+                   postgres://…?schema=NAME
+
+Examples:
+  holdfast schema postgres | psql postgres://admin@db.internal/app
+  holdfast schema postgres > migrations/0042_holdfast.sql
+
+Exit codes:
+   0  done
+  64  wrong usage
+`
+
+const OF_COMMAND: Readonly<Record<string, string>> = {
+  run: RUN,
+  ls: LS,
+  break: BREAK,
+  doctor: DOCTOR,
+  schema: SCHEMA,
+}
 
 /** The help of one command, or the general one. */
 export function helpFor(command?: string): string {

@@ -4,8 +4,8 @@ import { startMariadb } from './mariadb.js'
 import { startPostgres } from './postgres.js'
 
 const DATABASES = [
-  ['postgres', startPostgres],
-  ['mariadb', startMariadb],
+  ['postgres', () => startPostgres()],
+  ['mariadb', () => startMariadb()],
 ] as const
 
 for (const [name, start] of DATABASES) {

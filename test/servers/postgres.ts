@@ -7,16 +7,25 @@ import { isRunning } from '../cli/processes.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
 import { Server, started } from './server.js'
+import type { WallClock } from './wall-clock.js'
 
 const run = promisify(execFile)
 
+export interface PostgresOptions {
+  /** Further options of the server: `['-c', 'idle_session_timeout=500']`. */
+  args?: readonly string[]
+  /** A clock of its own in place of the machine's. */
+  clock?: WallClock
+}
+
 /** One PostgreSQL, with a superuser `postgres` that needs no password. */
 export class PostgresServer extends Server {
-  constructor(port: number, args: readonly string[] = []) {
+  constructor(port: number, { args = [], clock }: PostgresOptions = {}) {
     super(
       {
         name: 'postgres',
         command: (server) => [...asPostgres(), program('postgres'), ...optionsOf(server), ...args],
+        env: clock?.env ?? {},
         layOut,
         isReady: async (server) => (await psql(server.port, 'select 1')) === '1',
         // Ends every session and leaves no shared memory behind.
@@ -43,10 +52,10 @@ export class PostgresServer extends Server {
   }
 }
 
-/** Starts a private PostgreSQL; ready in some 0.6 s. `args` are further ones of the server: `['-c', 'idle_session_timeout=500']`. */
-export async function startPostgres(args: readonly string[] = []): Promise<PostgresServer> {
+/** Starts a private PostgreSQL; ready in some 0.6 s. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   needServer('postgres')
-  return started(new PostgresServer(await freePort(), args))
+  return started(new PostgresServer(await freePort(), options))
 }
 
 /**
@@ -70,7 +79,12 @@ async function layOut(server: Server): Promise<void> {
 }
 
 function optionsOf(server: Server): string[] {
-  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${server.dataFolder}`, 'fsync=off']
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${server.dataFolder}`,
+    'fsync=off',
+    'max_connections=300',
+  ]
   return ['-D', server.dataFolder, '-p', String(server.port), ...settings.flatMap((each) => ['-c', each])]
 }
 

@@ -17,48 +17,57 @@ import type {
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
-import type { PostgresUser } from './user.js'
+import type { LineCall, Turns } from './turns.js'
+import type { Client, PostgresUser } from './user.js'
 
 const LINES_AT_ONCE = 200
 
 export class PostgresConnection implements Connection {
   readonly #user: PostgresUser
-  readonly #context: ClientContext
+  readonly #member: Client
   readonly #space: string
   readonly #client: string
+  readonly #turns: Turns
+  /** Something was answered while no message would have been heard. */
+  #mayHaveMissed = false
   #closing: Promise<void> | undefined
 
   constructor(user: PostgresUser, context: ClientContext) {
     this.#user = user
-    this.#context = context
+    this.#member = { id: context.id, push: context.push, onGap: () => this.#onGap(context) }
     this.#space = encodeText(context.space)
     this.#client = encodeText(context.id)
-    user.join(context)
+    this.#turns = user.turnsOf(this.#space)
+    user.join(this.#member)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     this.#checkOpen()
     this.#user.listen()
+    const reply = await this.#claim(request)
+    this.#mayHaveMissed ||= !this.#user.ears.isHearing
+    if (reply.status !== 'waiting' || this.#user.ears.isHearing) return reply
+    // Whoever promotes it before messages are heard tells nobody: its place is kept, and it is asked for once more.
+    await this.#user.heard()
+    return this.#claim(request)
+  }
+
+  async #claim(request: ClaimRequest): Promise<ClaimReply> {
     const { permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
-    const reply = await this.#user.call('claim', [
-      this.#space,
-      encodeText(request.resource),
-      encodeText(request.id),
-      this.#user.channel,
-      this.#client,
-      String(permits),
-      String(capacity),
-      toUs(leaseMs),
-      toUs(presenceMs),
-      maxHoldMs === null ? null : toUs(maxHoldMs),
-      String(floor),
-      String(block),
-      encodeText(request.info),
-      modeOf(request),
-      adopts ? encodeText(adopts.id) : null,
-      adopts ? String(adopts.fence) : null,
-    ])
-    return reply as ClaimReply
+    return this.#turns.submit(request.resource, {
+      mode: modeOf(request),
+      id: encodeText(request.id),
+      client: this.#client,
+      permits,
+      capacity,
+      lease: toUs(leaseMs),
+      presence: toUs(presenceMs),
+      max_hold: maxHoldMs === null ? null : toUs(maxHoldMs),
+      floor,
+      block,
+      info: encodeText(request.info),
+      ...(adopts ? { old: encodeText(adopts.id), old_fence: adopts.fence } : {}),
+    }) as Promise<ClaimReply>
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -72,13 +81,7 @@ export class PostgresConnection implements Connection {
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
-    const reply = await this.#user.call('release', [
-      this.#space,
-      encodeText(resource),
-      encodeText(id),
-      this.#user.channel,
-    ])
-    return reply === true
+    return (await this.#turns.submit(resource, { mode: 'release', id: encodeText(id) })) as boolean
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -104,6 +107,7 @@ export class PostgresConnection implements Connection {
     const name = [this.#space, encodeText(key)]
     if (!watch) return decodeState((await this.#user.look('read', name)) as StateValue | null)
     this.#user.listen()
+    await this.#user.heard()
     const state = await this.#user.look('watch', [...name, this.#user.channel, this.#client])
     return decodeState(state as StateValue | null)
   }
@@ -115,7 +119,7 @@ export class PostgresConnection implements Connection {
       encodeText(key),
       expect === null ? null : String(expect),
       value === null ? null : encodeText(value),
-      retentionMs === null ? null : toUs(retentionMs),
+      retentionMs === null ? null : String(toUs(retentionMs)),
       this.#user.channel,
     ])) as StateOutcome
     return { written: outcome.written, current: decodeState(outcome.current) }
@@ -150,8 +154,13 @@ export class PostgresConnection implements Connection {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#context)
+    this.#closing ??= this.#user.leave(this.#member)
     return this.#closing
+  }
+
+  #onGap({ push }: ClientContext): void {
+    if (this.#mayHaveMissed) push({ type: 'gap' })
+    this.#mayHaveMissed = this.#user.ears.isHearing
   }
 
   #checkOpen(): void {
@@ -166,8 +175,8 @@ function groupByLine(beats: readonly Beat[]): { resource: string; beats: object[
     const beat = {
       n,
       id: encodeText(id),
-      lease: Number(toUs(leaseMs)),
-      presence: Number(toUs(presenceMs)),
+      lease: toUs(leaseMs),
+      presence: toUs(presenceMs),
       permits,
       block,
     }
@@ -178,13 +187,13 @@ function groupByLine(beats: readonly Beat[]): { resource: string; beats: object[
   return [...lines].map(([resource, each]) => ({ resource: encodeText(resource), beats: each }))
 }
 
-function modeOf({ adopts, steal, queue }: ClaimRequest): string {
+function modeOf({ adopts, steal, queue }: ClaimRequest): LineCall['mode'] {
   if (adopts) return 'adopt'
   if (steal) return 'steal'
   return queue ? 'queue' : 'try'
 }
 
 /** Beyond this no sum with the clock would be exact; it is a hundred years and more. */
-function toUs(ms: number): string {
-  return String(Math.min(Math.round(ms * 1000), 2 ** 52))
+function toUs(ms: number): number {
+  return Math.min(Math.round(ms * 1000), 2 ** 52)
 }

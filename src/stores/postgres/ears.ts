@@ -1,4 +1,5 @@
 import { backoffMs } from '../../base/backoff.js'
+import { deferred } from '../../base/deferred.js'
 import type { Cancel, Env } from '../../base/env.js'
 import type { Driver, Ear } from './driver.js'
 
@@ -15,6 +16,7 @@ export interface EarsContext {
 const ECHO = 'echo'
 /** So often a word is sent to oneself. Twice that long is the longest that an ear which hears nothing goes unnoticed. */
 const ECHO_EVERY_MS = 5000
+const FIRST_ECHO_WITHIN_MS = 2000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
 /** A pooler that drops LISTEN will go on doing so. */
@@ -29,6 +31,8 @@ export class Ears {
   #ear: Ear | undefined
   #isOpen = false
   #isHearing = false
+  /** Whether messages are heard is known; until then it is worth waiting for. */
+  #known = deferred<void>()
   #isEchoDue = false
   #failures = 0
   #cancelTimer: Cancel = () => {}
@@ -41,10 +45,16 @@ export class Ears {
     return this.#isHearing
   }
 
+  /** Resolves when messages are heard, or will not be heard for now. */
+  get known(): Promise<void> {
+    return this.#known.promise
+  }
+
   /** From the first time on it is tried until it is closed. */
   listen(): void {
     if (this.#isOpen) return
     this.#isOpen = true
+    this.#known = deferred()
     void this.#listen()
   }
 
@@ -64,7 +74,7 @@ export class Ears {
       })
       if (!this.#isOpen) return ear?.close()
       // Where no connection can be spared, nothing will change that.
-      if (ear === null) return
+      if (ear === null) return this.#known.resolve()
       this.#ear = ear
       await this.#echo(driver)
     } catch {
@@ -73,8 +83,9 @@ export class Ears {
   }
 
   async #echo(driver: Driver): Promise<void> {
+    const patienceMs = this.#isHearing ? ECHO_EVERY_MS : FIRST_ECHO_WITHIN_MS
     this.#isEchoDue = true
-    this.#after(ECHO_EVERY_MS, () => void this.#checkEcho())
+    this.#after(patienceMs, () => void this.#checkEcho())
     await driver.ask('SELECT pg_notify($1, $2)', [this.#context.channel, ECHO])
   }
 
@@ -94,6 +105,7 @@ export class Ears {
     this.#isEchoDue = false
     this.#failures = 0
     this.#hear(true)
+    this.#known.resolve()
   }
 
   #hear(isHearing: boolean): void {
@@ -117,6 +129,7 @@ export class Ears {
   }
 
   #hangUp(): void {
+    this.#known.resolve()
     this.#cancelTimer()
     const ear = this.#ear
     this.#ear = undefined

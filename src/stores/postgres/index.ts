@@ -5,13 +5,33 @@ import type { Store } from '../../contract/store.js'
 import { readUrl } from './address.js'
 import type { Driver } from './driver.js'
 import { checkPackage, openAddress, type PackageName } from './packages.js'
-import { isPgPool, PgDriver, type PgPool } from './pg.js'
-import { isPostgresJs, type PostgresJs, PostgresJsDriver } from './postgres-js.js'
+import { isPgPool, PgDriver } from './pg.js'
+import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { PostgresStore } from './store.js'
-import { PostgresUser } from './user.js'
+import { PostgresUser, type PostgresUserOptions } from './user.js'
 
-export type { PgPool, PgPoolClient, PgStatement } from './pg.js'
-export type { PostgresJs, PostgresJsQuery } from './postgres-js.js'
+/** A pool that you have. Told by what it can do, as loosely as the types of all versions need. */
+export type PostgresPool = PgPoolLike | PostgresJsLike
+
+/** What tells a `Pool` of `pg` 8. */
+export interface PgPoolLike {
+  /** Takes a connection out of the pool. */
+  connect(...args: never[]): unknown
+  /** Closes the pool. */
+  end(...args: never[]): unknown
+  /** How many connections it has. */
+  readonly totalCount: number
+}
+
+/** What tells the `sql` of `postgres` 3 (postgres.js). */
+export interface PostgresJsLike {
+  /** Runs a statement. */
+  unsafe(...args: never[]): unknown
+  /** Hears a channel. */
+  listen(...args: never[]): unknown
+  /** Closes all connections. */
+  end(...args: never[]): unknown
+}
 
 export interface PostgresOptions {
   /** The schema that has Holdfast's tables and routines; it is made when it is missing. `holdfast` unless told. */
@@ -44,45 +64,66 @@ export interface PostgresOptions {
  * await locks.close()
  * ```
  */
-export function postgres(poolOrUrl: string | PgPool | PostgresJs, options: PostgresOptions = {}): Store {
+export function postgres(poolOrUrl: string | PostgresPool, options: PostgresOptions = {}): Store {
+  return new PostgresStore(
+    typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options),
+  )
+}
+
+function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
   const { env = systemEnv } = options
-  const { openDriver, told } = opener(poolOrUrl, options, env)
-  const user = new PostgresUser({
-    openDriver,
-    env,
-    clock: options.env ?? null,
-    schema: checkSchema(options.schema ?? told.schema ?? 'holdfast'),
-    listen: options.listen ?? told.listen ?? true,
-    retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
-  })
-  return new PostgresStore(user)
-}
-
-interface Opener {
-  openDriver(): Promise<Driver>
-  /** What the URL says beside the address. */
-  readonly told: { readonly schema?: string; readonly listen?: boolean }
-}
-
-function opener(from: unknown, options: PostgresOptions, env: Env): Opener {
-  if (typeof from === 'string') {
-    const { url, driver, connections, ...told } = readUrl(from)
-    const address = {
-      url,
-      driver: options.driver === undefined ? driver : checkPackage(options.driver),
-      connections: checkConnections(options.connections ?? connections ?? 5),
-      tls: options.tls,
-    }
-    return { openDriver: () => openAddress(address, env), told }
+  const { url, driver, connections, schema, listen } = readUrl(text)
+  const address = {
+    url,
+    driver: options.driver === undefined ? driver : checkPackage(options.driver),
+    connections: checkConnections(options.connections ?? connections ?? 5),
+    tls: options.tls,
   }
+  return new PostgresUser({
+    openDriver: () => openAddress(address, env),
+    ...settingsOf({
+      ...(schema === undefined ? {} : { schema }),
+      ...(listen === undefined ? {} : { listen }),
+      ...options,
+    }),
+  })
+}
+
+/** The users of each pool, by their settings: however many store values are made of a pool, one of its connections listens. */
+const users = new WeakMap<object, Map<string, PostgresUser>>()
+
+function userOfPool(pool: unknown, options: PostgresOptions): PostgresUser {
   for (const name of ['driver', 'connections', 'tls'] as const)
     if (options[name] !== undefined) throw invalid(`${name} is for a URL; a pool of yours is used as it is`)
-  if (isPostgresJs(from)) return { openDriver: async () => new PostgresJsDriver(from, false), told: {} }
-  if (typeof from === 'object' && from !== null && isPgPool(from))
-    return { openDriver: async () => new PgDriver(from, false, env), told: {} }
+  const openDriver = driverOf(pool, options.env ?? systemEnv)
+  const settings = settingsOf(options)
+  // Whoever brings time along gets a user of its own.
+  if (options.env) return new PostgresUser({ openDriver, ...settings })
+  const known = users.get(pool as object) ?? new Map<string, PostgresUser>()
+  users.set(pool as object, known)
+  const { schema, listen, retentionMs } = settings
+  const key = JSON.stringify([schema, listen, retentionMs])
+  const user = known.get(key) ?? new PostgresUser({ openDriver, ...settings })
+  known.set(key, user)
+  return user
+}
+
+function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
+  if (isPostgresJs(pool)) return async () => new PostgresJsDriver(pool, false)
+  if (isPgPool(pool)) return async () => new PgDriver(pool, false, env)
   throw invalid(
     'postgres() takes a URL, such as postgres://localhost/app, a Pool of pg, or the sql of postgres (a single Client of pg will not do)',
   )
+}
+
+function settingsOf(options: PostgresOptions): Omit<PostgresUserOptions, 'openDriver'> {
+  return {
+    env: options.env ?? systemEnv,
+    clock: options.env ?? null,
+    schema: checkSchema(options.schema ?? 'holdfast'),
+    listen: options.listen ?? true,
+    retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
+  }
 }
 
 function checkSchema(schema: unknown): string {

@@ -78,6 +78,8 @@ function openSql(module: PostgresJsModule, { url, connections, tls }: Address): 
     max: Math.max(1, connections - 1),
     connect_timeout: CONNECT_WITHIN_MS / 1000,
     backoff: () => 0.02,
+    // Its timer would keep the process from ending.
+    max_lifetime: null,
     fetch_types: false,
     onnotice: () => {},
     socket: unreferencedSocket,

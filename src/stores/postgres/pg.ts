@@ -1,4 +1,4 @@
-import type { Env } from '../../base/env.js'
+import type { Cancel, Env } from '../../base/env.js'
 import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
 import { outOfReach } from './failures.js'
 import { quote } from './schema.js'
@@ -14,7 +14,7 @@ export interface PgPool {
 }
 
 /** The part of a connection of such a pool that is used. */
-export interface PgPoolClient {
+interface PgPoolClient {
   /** Runs a statement. */
   query(statement: PgStatement): Promise<{ rows: unknown[] }>
   /** Gives the connection back; with an error or true, ends it. */
@@ -22,13 +22,15 @@ export interface PgPoolClient {
   /** Hears what happens to the connection. */
   on(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
   /** Hears it no more. */
-  off(event: 'error', listener: (news: never) => void): unknown
+  off(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
+  /** Keeps the process from ending while the connection is open. */
+  ref?(): void
   /** Lets the process end although the connection is open. */
   unref?(): void
 }
 
 /** A statement as `pg` takes it. */
-export interface PgStatement {
+interface PgStatement {
   /** The SQL. */
   readonly text: string
   /** The values of its placeholders. */
@@ -37,7 +39,10 @@ export interface PgStatement {
   readonly rowMode?: 'array'
 }
 
-export function isPgPool(client: object): client is PgPool {
+const LEAVE_WITHIN_MS = 1000
+
+export function isPgPool(client: unknown): client is PgPool {
+  if (typeof client !== 'object' || client === null) return false
   const { connect, end, query } = client as Record<string, unknown>
   return [connect, end, query].every((method) => typeof method === 'function') && 'totalCount' in client
 }
@@ -67,33 +72,54 @@ export class PgDriver implements Driver {
     if ((this.#pool.options?.max ?? 2) < 2) return null
     const client = await this.#pool.connect()
     let isOver = false
-    const close = (): void => {
-      if (isOver) return
-      isOver = true
-      client.release(true)
-    }
     const end = (): void => {
       if (isOver) return
-      close()
+      isOver = true
+      leave(true)
       onEnd()
     }
-    client.on('error', end)
-    client.on('end', end)
-    client.on('notification', (news: { channel: string; payload?: string }) => {
+    const hear = (news: { channel: string; payload?: string }): void => {
       if (news.channel === channel && !isOver) onMessage(news.payload ?? '')
-    })
+    }
+    const leave = (isDestroyed: boolean): void => {
+      client.off('notification', hear)
+      client.off('end', end)
+      client.off('error', end)
+      client.ref?.()
+      client.release(isDestroyed)
+    }
+    client.on('notification', hear)
+    client.on('end', end)
+    client.on('error', end)
     try {
       await client.query({ text: `LISTEN ${quote(channel)}` })
     } catch (error) {
-      close()
+      if (!isOver) leave(true)
+      isOver = true
       throw error
     }
     client.unref?.()
+    const close = (): void => {
+      if (isOver) return
+      isOver = true
+      // The pool gets it back as it was. The server's word for it is not waited for: it may be silent.
+      client.query({ text: `UNLISTEN ${quote(channel)}` }).then(
+        () => leave(false),
+        () => leave(true),
+      )
+    }
     return { close }
   }
 
   async close(): Promise<void> {
-    if (this.#ownsPool) await this.#pool.end()
+    if (!this.#ownsPool) return
+    // A server that is silent does not take leave.
+    let cancel: Cancel = () => {}
+    const patience = new Promise<void>((resolve) => {
+      cancel = this.#env.timer(LEAVE_WITHIN_MS, resolve, { keepAlive: true })
+    })
+    await Promise.race([this.#pool.end(), patience])
+    cancel()
   }
 
   /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */

@@ -3,8 +3,7 @@ import type { Driver, Ear, EarHandlers, Value } from './driver.js'
 /** The part of the `sql` of `postgres` (postgres.js) that is used. */
 export interface PostgresJs {
   /** Runs a statement. */
-  // biome-ignore lint/suspicious/noExplicitAny: its own type lists what a value may be, which is wider than can be told here.
-  unsafe(text: string, values?: any[], options?: { prepare?: boolean }): PostgresJsQuery
+  unsafe(text: string, values?: Value[], options?: { prepare?: boolean }): PostgresJsQuery
   /** Hears a channel, on a connection of its own. */
   listen(
     channel: string,
@@ -16,14 +15,15 @@ export interface PostgresJs {
 }
 
 /** A statement under way. */
-export interface PostgresJsQuery extends PromiseLike<unknown> {
+interface PostgresJsQuery extends PromiseLike<unknown> {
   /** With rows as arrays. */
   values(): PromiseLike<unknown>
 }
 
 export function isPostgresJs(client: unknown): client is PostgresJs {
-  const { unsafe, listen, end } = client as Record<string, unknown>
-  return typeof client === 'function' && [unsafe, listen, end].every((method) => typeof method === 'function')
+  if (typeof client !== 'function') return false
+  const { unsafe, listen, end } = client as unknown as Record<string, unknown>
+  return [unsafe, listen, end].every((method) => typeof method === 'function')
 }
 
 export class PostgresJsDriver implements Driver {

@@ -1,7 +1,7 @@
-import { claimSql } from './sql/claim.js'
-import { leaveSql } from './sql/leave.js'
+import { callsSql } from './sql/calls.js'
 import { lineSql } from './sql/line.js'
 import { lookSql } from './sql/look.js'
+import { operateSql } from './sql/operate.js'
 import { pulseSql } from './sql/pulse.js'
 import { stateSql } from './sql/state.js'
 import { tablesSql } from './sql/tables.js'
@@ -14,7 +14,7 @@ const INSTALL_LOCK = '5219509671615886196'
 
 /** From the tables on: what each version adds to the one before. */
 const STEPS: readonly string[] = [
-  [tablesSql, lineSql, claimSql, leaveSql, pulseSql, stateSql, lookSql].join(''),
+  [tablesSql, lineSql, callsSql, pulseSql, operateSql, stateSql, lookSql].join(''),
 ]
 
 /** A name as SQL has it. */

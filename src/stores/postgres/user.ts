@@ -1,12 +1,13 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 import { decodeText } from '../../base/text.js'
-import type { ClientContext, Push } from '../../contract/store.js'
+import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
 import { explain, isMissing, isUndone } from './failures.js'
 import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 import { decodePush } from './text.js'
+import { Turns, type TurnsContext } from './turns.js'
 
 export interface PostgresUserOptions {
   readonly env: Env
@@ -18,8 +19,17 @@ export interface PostgresUserOptions {
   openDriver(): Promise<Driver>
 }
 
+/** A client of the store value. */
+export interface Client {
+  readonly id: string
+  push(news: Push): void
+  /** Messages are heard from now on, or are not any more. */
+  onGap(): void
+}
+
 /** So often a transaction that the server has undone is made again at once. Then the caller decides. */
 const MOST_ATTEMPTS = 10
+const HEAR_WITHIN_MS = 200
 const SWEEP_EVERY_MS = 60_000
 
 /** What the clients of one store value share: the pool, the schema, the connection for messages. */
@@ -29,7 +39,8 @@ export class PostgresUser {
   /** Where this store value is told what became of its claims. */
   readonly channel: string
   readonly #options: PostgresUserOptions
-  readonly #clients = new Map<string, ClientContext>()
+  readonly #clients = new Map<string, Client>()
+  readonly #turns = new Map<string, Turns>()
   #driver: Promise<Driver> | undefined
   #installed: Promise<void> | undefined
   #cancelSweep: Cancel = () => {}
@@ -44,18 +55,18 @@ export class PostgresUser {
       open: () => this.#open(),
       onMessage: (text) => this.#tell([JSON.parse(text)]),
       onGap: () => {
-        for (const client of this.#clients.values()) client.push({ type: 'gap' })
+        for (const client of this.#clients.values()) client.onGap()
       },
     })
   }
 
-  join(client: ClientContext): void {
+  join(client: Client): void {
     if (this.#clients.size === 0) this.#sweepLater()
     this.#clients.set(client.id, client)
   }
 
   /** With the last client goes what was opened; the next one opens it anew. */
-  async leave(client: ClientContext): Promise<void> {
+  async leave(client: Client): Promise<void> {
     this.#clients.delete(client.id)
     if (this.#clients.size > 0) return
     this.#cancelSweep()
@@ -82,6 +93,26 @@ export class PostgresUser {
   /** Somebody here wants to be told. */
   listen(): void {
     if (this.#options.listen) this.ears.listen()
+  }
+
+  turnsOf(space: string): Turns {
+    const known = this.#turns.get(space)
+    if (known) return known
+    const call: TurnsContext['call'] = (routine, values) => this.call(routine, values)
+    const turns = new Turns({ env: this.env, space, channel: this.channel, call })
+    this.#turns.set(space, turns)
+    return turns
+  }
+
+  /** Resolves when messages are heard, or are not worth waiting for. */
+  async heard(): Promise<void> {
+    if (!this.#options.listen || this.ears.isHearing) return
+    let cancel: Cancel = () => {}
+    const patience = new Promise<void>((resolve) => {
+      cancel = this.env.timer(HEAR_WITHIN_MS, resolve, { keepAlive: true })
+    })
+    await Promise.race([this.ears.known, patience])
+    cancel()
   }
 
   /** Calls a routine that gives `{ reply, news }`, and tells the own clients the news. */

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll } from 'vitest'
+import { systemEnv } from '../../../src/base/env.js'
 import { type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
 import { runCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
+import { openPool, type Pool } from './pools.js'
+import { spaced } from './spaced-store.mjs'
 
 /** Somewhere to run the suite. */
 interface Place {
@@ -9,9 +12,10 @@ interface Place {
   stop(): Promise<unknown>
 }
 
-let venues = 0
-
-/** The conformance suite through one driver, each case in a schema of its own. */
+/**
+ * The conformance suite through one driver and one pool, each case with spaces of its own. Its clients are of two store values in turn, so that
+ * some hand-offs stay inside one and some go from one to the other.
+ */
 export function runCasesOnPostgres(
   driver: NonNullable<PostgresOptions['driver']>,
   title: string,
@@ -23,16 +27,28 @@ export function runCasesOnPostgres(
     title,
     () => {
       let place: Place
+      let pool: Pool
       beforeAll(async () => {
         place = await start()
+        pool = openPool(driver, place.url, 10)
       })
-      afterAll(() => place.stop())
+      afterAll(async () => {
+        await pool.end()
+        await place.stop()
+      })
 
       const subject = {
         name: title,
+        storeModule: new URL('spaced-store.mjs', import.meta.url).href,
         async open() {
-          const url = `${place.url}?driver=${driver}&schema=test_${process.pid}_${venues++}`
-          return { store: () => postgres(url), url, dispose: async () => {} }
+          const prefix = `${systemEnv.id()}/`
+          const url = `${place.url}?driver=${driver}&connections=2`
+          let count = 0
+          return {
+            store: () => spaced(postgres(pool, { retention: count++ % 2 ? '1m' : '2m' }), prefix),
+            url: `${url}#${prefix}`,
+            dispose: async () => {},
+          }
         },
       }
       runCases(subject, share)

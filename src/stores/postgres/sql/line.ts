@@ -22,6 +22,8 @@ CREATE TYPE holdfast.turn AS (
   next text,            -- the id of the first claim that waits
   channel text,         -- of the caller's store value: its clients are told in the answer
   news jsonb,
+  reply jsonb,          -- to the call that was handled last
+  is_settled boolean,   -- the lapsed are gone, and who fits is promoted
   is_changed boolean,   -- the line's row has to be written
   is_durable boolean    -- somebody will rely on it: a crash must not forget it
 );
@@ -66,6 +68,7 @@ BEGIN
   END IF;
   t.channel := p_channel;
   t.news := '[]';
+  t.is_settled := false;
   t.is_changed := false;
   t.is_durable := false;
   RETURN t;
@@ -130,6 +133,11 @@ BEGIN
   RETURN fence;
 END $$;
 
+CREATE FUNCTION holdfast.claims_of(p_line bigint) RETURNS SETOF holdfast.claim LANGUAGE sql STABLE AS $$
+  SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NOT NULL
+  UNION ALL SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NULL
+$$;
+
 CREATE FUNCTION holdfast.see_holds(t holdfast.turn) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
 BEGIN
   SELECT coalesce(sum(c.permits), 0), max(c.capacity), min(c.expires) INTO t.used, t.capacity, t.soonest
@@ -160,6 +168,7 @@ BEGIN
     EXIT WHEN t.used + c.permits > coalesce(t.pinned, t.capacity);
     t := holdfast.promote(t, c);
   END LOOP;
+  t.is_settled := true;
   RETURN t;
 END $$;
 

@@ -8,16 +8,16 @@ DECLARE
   claims jsonb;
 BEGIN
   SELECT max(c.capacity), coalesce(jsonb_agg(holdfast.view(now, c) ORDER BY c.fence IS NULL, c.place), '[]') INTO capacity, claims
-    FROM holdfast.claim c WHERE c.line = l.id AND c.expires > now;
+    FROM holdfast.claims_of(l.id) c WHERE c.expires > now;
   RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
 END $$;
 
-CREATE FUNCTION holdfast.look_at(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE FUNCTION holdfast.look_at(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
   SELECT holdfast.line_view(l, p_at)::text FROM holdfast.line l WHERE l.key = holdfast.key_of(p_space, p_resource)
 $$;
 
 -- The next lines after a key, and where to go on; null: that was all.
-CREATE FUNCTION holdfast.look(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE FUNCTION holdfast.look(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
   SELECT jsonb_build_object('lines', coalesce(jsonb_agg(holdfast.line_view(l, p_at)), '[]'),
       'next', CASE WHEN count(*) = p_most THEN (array_agg(encode(l.key, 'hex') ORDER BY l.key DESC))[1] END)::text
     FROM (SELECT * FROM holdfast.line

@@ -4,7 +4,7 @@
  * An id that is not in its line is gone, for ever: nothing is created here.
  */
 export const pulseSql = `
-CREATE FUNCTION holdfast.pulse(p_space text, p_lines text, p_channel text, p_at bigint) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION holdfast.pulse(p_space text, p_lines text, p_channel text, p_at bigint) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   l record;
   t holdfast.turn;

@@ -22,12 +22,12 @@ CREATE FUNCTION holdfast.state_value(s holdfast.state, p_wall bigint) RETURNS js
     THEN jsonb_build_object('version', s.version, 'value', s.value) END
 $$;
 
-CREATE FUNCTION holdfast.read(p_space text, p_name text, p_at bigint) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE FUNCTION holdfast.read(p_space text, p_name text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
   SELECT holdfast.state_value(s, holdfast.clock(p_at))::text FROM holdfast.state s WHERE s.key = holdfast.key_of(p_space, p_name)
 $$;
 
 CREATE FUNCTION holdfast.watch(p_space text, p_name text, p_channel text, p_client text, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   s holdfast.state := holdfast.lock_state(holdfast.key_of(p_space, p_name));
   wall bigint := holdfast.clock(p_at);
@@ -40,7 +40,7 @@ END $$;
 
 -- Compare-and-set. p_expect null: there must be none. p_value null deletes. p_keep: how long it is kept; null: until it is deleted.
 CREATE FUNCTION holdfast.write(p_space text, p_name text, p_expect bigint, p_value text, p_keep bigint, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   s holdfast.state := holdfast.lock_state(holdfast.key_of(p_space, p_name));
   wall bigint := holdfast.clock(p_at);

@@ -1,22 +1,8 @@
-/** Ways out of a line: `release` by the owner, `evict` by an operator; and `resize`, which sends away who can never fit. */
-export const leaveSql = `
-CREATE FUNCTION holdfast.release(p_space text, p_resource text, p_id text, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  t holdfast.turn := holdfast.open_line(p_space, p_resource, p_channel, false, p_at);
-  expiry bigint;
-BEGIN
-  IF t.id IS NULL THEN
-    RETURN '{"reply": false, "news": []}';
-  END IF;
-  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id RETURNING d.expires INTO expiry;
-  t.is_changed := FOUND;
-  RETURN holdfast.close_line(holdfast.settle(t), to_jsonb(coalesce(expiry > t.now, false)));
-END $$;
-
+/** What operators do: `evict` breaks holds; `resize` pins a capacity, and sends away who can never fit. */
+export const operateSql = `
 -- The hold with that fence, or every hold.
 CREATE FUNCTION holdfast.evict(p_space text, p_resource text, p_fence bigint, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   t holdfast.turn := holdfast.settle(holdfast.open_line(p_space, p_resource, p_channel, false, p_at));
   c holdfast.claim;
@@ -32,7 +18,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION holdfast.resize(p_space text, p_resource text, p_declared bigint, p_capacity bigint, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   t holdfast.turn := holdfast.settle(holdfast.open_line(p_space, p_resource, p_channel, true, p_at));
   c holdfast.claim;
@@ -40,8 +26,8 @@ BEGIN
   t.declared := p_declared;
   t.pinned := p_capacity;
   -- Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
-  IF p_declared = p_capacity AND NOT EXISTS (SELECT FROM holdfast.claim d
-    WHERE d.line = t.id AND d.expires > t.now AND d.capacity <> p_capacity) THEN
+  IF p_declared = p_capacity AND NOT EXISTS (SELECT FROM holdfast.claims_of(t.id) d
+    WHERE d.expires > t.now AND d.capacity <> p_capacity) THEN
     t.declared := NULL;
     t.pinned := NULL;
   END IF;
