@@ -9,7 +9,7 @@ Usage:
   holdfast ls [--prefix TEXT] [--json]
   holdfast break NAME [--fence N]
   holdfast doctor [--json]
-  holdfast schema postgres
+  holdfast schema mysql|postgres
   holdfast COMMAND --help
   holdfast --version
 
@@ -139,17 +139,19 @@ Exit codes:
 const SCHEMA = `holdfast schema: print the SQL that makes what a store needs in its database
 
 Usage:
-  holdfast schema postgres [--schema NAME]
+  holdfast schema mysql|postgres [--schema NAME]
 
 A store makes its tables and routines by itself on first use. Where the application may not
 create them, let somebody who may run this; it is harmless where everything is there already.
 
 Options:
   --schema NAME    the schema to make (default holdfast); the application names it with
-                   postgres://…?schema=NAME
+                   postgres://…?schema=NAME. With MySQL: what the names of all tables and
+                   routines begin with, as in mysql://…?prefix=NAME
 
 Examples:
   holdfast schema postgres | psql postgres://admin@db.internal/app
+  holdfast schema mysql | mysql --user admin app
   holdfast schema postgres > migrations/0042_holdfast.sql
 
 Exit codes:

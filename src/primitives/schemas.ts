@@ -1,5 +1,6 @@
 /** The stores that need tables, each with what makes them. Loaded only when asked for. */
 const SCHEMAS: Readonly<Record<string, (name: string | undefined) => Promise<string>>> = {
+  mysql: async (name) => (await import('../stores/mysql/schema.js')).schemaText(name),
   postgres: async (name) => (await import('../stores/postgres/schema.js')).schemaText(name ?? 'holdfast'),
 }
 

@@ -6,7 +6,6 @@ import { type Address, checkPackage, type PackageName, parseAddress } from './ad
 import { MysqlConnection } from './connection.js'
 import { Driver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
-import { schemaScript } from './schema.js'
 import { namesOf } from './sql/names.js'
 import { MysqlUser } from './user.js'
 
@@ -51,7 +50,7 @@ export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {})
   const user = new MysqlUser({
     openDriver: async () =>
       given ?? openAddress({ address: address as Address, tls: options.tls, connections }),
-    names: namesOf(checkPrefix(options.prefix ?? address?.prefix ?? 'holdfast')),
+    names: namesOf(options.prefix ?? address?.prefix),
     createSchema: options.createSchema ?? true,
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
@@ -80,20 +79,6 @@ class MysqlStore implements Store {
   }
 }
 
-/**
- * The SQL that makes the tables and routines, for those whose applications may not: a script for the client `mysql` or `mariadb`.
- *
- * @example
- * ```ts
- * import { mysqlSchema } from 'holdfast/mysql'
- *
- * console.log(mysqlSchema())
- * ```
- */
-export function mysqlSchema(prefix = 'holdfast'): string {
-  return schemaScript(namesOf(checkPrefix(prefix)))
-}
-
 function withOptions(address: Address, { driver }: MysqlOptions): Address {
   return driver === undefined ? address : { ...address, driver: checkPackage(driver) }
 }
@@ -102,12 +87,6 @@ function refuseUrlOptions(options: MysqlOptions): void {
   for (const name of ['driver', 'connections', 'tls'] as const)
     if (options[name] !== undefined)
       throw invalid(`${name} says how to open a URL; a pool of yours is used as it is`)
-}
-
-function checkPrefix(prefix: unknown): string {
-  if (typeof prefix !== 'string' || !/^[A-Za-z0-9_]{1,50}$/.test(prefix))
-    throw invalid(`prefix is '${String(prefix)}', but must be up to 50 letters, digits or underscores`)
-  return prefix
 }
 
 function checkConnections(connections: unknown): number {

@@ -1,4 +1,4 @@
-import type { Names } from './sql/names.js'
+import { type Names, namesOf } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
 import { readRoutine, writeRoutine } from './sql/state.js'
@@ -33,7 +33,8 @@ export function schemaStatements(names: Names): string[] {
 }
 
 /** The schema as a script for the client `mysql` or `mariadb`, for those whose applications may not create tables. */
-export function schemaScript(names: Names): string {
+export function schemaText(prefix: string | undefined): string {
+  const names = namesOf(prefix)
   const removal = Object.keys(ROUTINES).map((name) => `DROP PROCEDURE IF EXISTS ${names.routine(name)}`)
   const statements = [...removal, ...schemaStatements(names)].map((sql) => `${sql}//\n`)
   return `DELIMITER //\n\n${statements.join('\n')}\nDELIMITER ;\n`
