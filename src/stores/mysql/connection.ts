@@ -1,3 +1,4 @@
+import { systemEnv } from '../../base/env.js'
 import type {
   Beat,
   BeatReply,
@@ -25,6 +26,8 @@ import type { MysqlUser } from './user.js'
 import { bytes, fromHex, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
 import { claimView, linesOf, type SeenLine } from './views.js'
 
+/** How long a pulse waits for the one before it. */
+const PULSE_PATIENCE_MS = 1000
 /** So many lines are read at once. */
 const PAGE = 100
 
@@ -83,7 +86,11 @@ export class MysqlConnection implements Connection, LocalClient {
 
   pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     const turn = this.#lastPulse.then(() => this.#pulse(beats))
-    this.#lastPulse = turn.catch(() => {})
+    // One that is never answered must not keep those behind it.
+    const patience = new Promise<void>((resolve) => {
+      systemEnv.timer(PULSE_PATIENCE_MS, resolve, { keepAlive: false })
+    })
+    this.#lastPulse = Promise.race([turn.catch(() => {}), patience])
     return turn
   }
 

@@ -60,7 +60,7 @@ export class Driver {
   }
 }
 
-export function isPool(client: unknown): client is MysqlPool {
+function isPool(client: unknown): client is MysqlPool {
   const { getConnection, end } = (client ?? {}) as Partial<MysqlPool>
   return typeof getConnection === 'function' && typeof end === 'function'
 }

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../base/errors.js'
 import type { Lent } from './driver.js'
 import { isMadeAlready, isSchemaMissing } from './failures.js'
-import { SCHEMA_VERSION, schemaStatements } from './schema.js'
+import { SCHEMA_VERSION, SQL_MODE, schemaStatements } from './schema.js'
 import type { Names } from './sql/names.js'
 
 /** Longer than making the schema takes, and shorter than anybody waits for a first answer. */
@@ -19,8 +19,11 @@ export async function makeSchema(connection: Lent, names: Names): Promise<void> 
   const [isLocked] = await connection.query(`SELECT GET_LOCK(${lock}, ${PATIENCE_SECONDS})`)
   if (isLocked !== '1') throw busyMaking()
   try {
+    // A routine keeps the mode in which it was made, and some modes have a language of their own.
+    await connection.query(`SET @holdfast_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = '${SQL_MODE}'`)
     for (const statement of schemaStatements(names)) await makeOnce(connection, statement)
   } finally {
+    await connection.query('SET SESSION sql_mode = COALESCE(@holdfast_sql_mode, @@SESSION.sql_mode)')
     await connection.query(`SELECT RELEASE_LOCK(${lock})`)
   }
 }

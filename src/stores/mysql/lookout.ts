@@ -82,6 +82,8 @@ export class Lookout {
   /** What happened before this, by the server's clock, has been seen. */
   #sinceUs = 0
   #nextDropAt = 0
+  /** When the next question is due. */
+  #askAt = Infinity
   #isAsking = false
   #isClosed = false
   #cancel: Cancel = () => {}
@@ -111,7 +113,7 @@ export class Lookout {
   hold(resource: string, line: string, id: string, { fence, leaseMs }: HeldClaim): void {
     this.#unqueue(line, id)
     this.#holds.set(line + id, { resource, fence, endsAt: this.#context.env.now() + leaseMs })
-    if (this.#holds.size === 1) this.#plan(() => this.#intervalMs())
+    this.#plan(this.#intervalMs())
   }
 
   /** The store has told that a claim is held. false: it was not known to wait. */
@@ -155,15 +157,21 @@ export class Lookout {
 
   #moved(): void {
     this.#movedAt = this.#context.env.now()
-    this.#plan(() => this.#intervalMs())
+    this.#plan(this.#intervalMs())
   }
 
-  #plan(intervalMs: () => number): void {
+  /** Asks after that time, or earlier if that was planned: what comes in between must not put it off for ever. */
+  #plan(ms: number): void {
+    const { env } = this.#context
+    const at = env.now() + ms
+    if (this.#isAsking || this.#isClosed || at >= this.#askAt) return
     this.#cancel()
-    if (this.#isAsking || this.#isClosed) return
-    this.#dropLapsed()
-    if (this.#waits.size + this.#holds.size + this.#watches.size === 0) return
-    this.#cancel = this.#context.env.timer(intervalMs(), () => void this.#ask(), { keepAlive: false })
+    this.#askAt = at
+    this.#cancel = env.timer(ms, () => void this.#ask(), { keepAlive: false })
+  }
+
+  get #isIdle(): boolean {
+    return this.#waits.size + this.#holds.size + this.#watches.size === 0
   }
 
   #dropLapsed(): void {
@@ -196,18 +204,21 @@ export class Lookout {
 
   /** Never rejects: the next question makes up for one that failed. */
   async #ask(): Promise<void> {
+    this.#askAt = Infinity
+    this.#dropLapsed()
+    if (this.#isIdle) return
     this.#isAsking = true
-    let intervalMs = (): number => AFTER_FAILURE_MS
+    let hasFailed = false
     try {
       const rows = await this.#context.runner.query(this.#question())
       if (this.#isClosed) return
       for (const row of rows) this.#see(JSON.parse(row))
-      intervalMs = () => this.#intervalMs()
     } catch {
       // Those who wait hear of it by calls of their own.
+      hasFailed = true
     }
     this.#isAsking = false
-    this.#plan(intervalMs)
+    if (!this.#isIdle) this.#plan(hasFailed ? AFTER_FAILURE_MS : this.#intervalMs())
   }
 
   #question(): string {

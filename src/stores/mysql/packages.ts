@@ -45,9 +45,10 @@ function openMysql2(module: PackageModule, common: object): unknown {
 }
 
 function openMariadb(module: PackageModule, common: { host: string; port: number }): unknown {
+  const { host, port } = common
   return module.createPool({
     ...common,
-    stream: () => connect(common).setNoDelay(true).unref(),
+    stream: () => connect({ host, port }).setNoDelay(true).unref(),
     // mysql2 tells at once that no connection can be made; mariadb goes on trying for that long.
     acquireTimeout: CONNECT_TIMEOUT_MS,
     // Otherwise every connection that has rested for half a second costs a ping before its next statement.

@@ -9,6 +9,9 @@ import { viewRoutine } from './sql/view.js'
 
 export const SCHEMA_VERSION = 1
 
+/** What the routines are written for: what does not fit is an error. */
+export const SQL_MODE = 'STRICT_ALL_TABLES'
+
 const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
   claim: claimRoutine,
   release: releaseRoutine,
@@ -37,5 +40,5 @@ export function schemaText(prefix: string | undefined): string {
   const names = namesOf(prefix)
   const removal = Object.keys(ROUTINES).map((name) => `DROP PROCEDURE IF EXISTS ${names.routine(name)}`)
   const statements = [...removal, ...schemaStatements(names)].map((sql) => `${sql}//\n`)
-  return `DELIMITER //\n\n${statements.join('\n')}\nDELIMITER ;\n`
+  return `SET SESSION sql_mode = '${SQL_MODE}';\nDELIMITER //\n\n${statements.join('\n')}\nDELIMITER ;\n`
 }
