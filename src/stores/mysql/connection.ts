@@ -23,7 +23,7 @@ import { Lookout, type PlacedWaiting } from './lookout.js'
 import { MODE } from './sql/claim.js'
 import type { Answer, Value } from './turns.js'
 import type { MysqlUser } from './user.js'
-import { bytes, fromHex, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
+import { bytes, fromHex, json, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
 import { claimView, linesOf, type SeenLine } from './views.js'
 
 /** How long a pulse waits for the one before it. */
@@ -162,7 +162,7 @@ export class MysqlConnection implements Connection, LocalClient {
       return []
     }
     const groups = groupBeats(this.space, beats)
-    const [answer] = await this.#call('pulse', [bytes(groups.lines), toBytes(groups.json)])
+    const [answer] = await this.#call('pulse', [bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
     this.#user.clients.tell(news, groups.resourceOf)
     return beats.map(({ resource, id }, index) => {

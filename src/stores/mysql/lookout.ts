@@ -223,20 +223,18 @@ export class Lookout {
 
   #question(): string {
     const { runner, client } = this.#context
-    const { line, claim, robbed, state } = runner.names
-    const mine = `client = ${toBytes(client)} AND`
+    const { line, news, state } = runner.names
     const parts = [
-      answer('now', `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`),
-      `${answer('lost', hex('line'), hex('id'), 'fence')} FROM ${robbed} WHERE ${mine} at > ${this.#sinceUs}`,
+      answer(`'now'`, `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`),
+      `${answer('what', hex('line'), hex('id'), 'fence')} FROM ${news} WHERE client = ${toBytes(client)} AND at > ${this.#sinceUs}`,
     ]
     if (this.#waits.size > 0)
       parts.push(
-        `${answer('granted', hex('line'), hex('id'), 'fence')} FROM ${claim} WHERE ${mine} handed > ${this.#sinceUs}`,
-        `${answer('line', hex('line'), 'COALESCE(next_place, 0)', 'last')} FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
+        `${answer(`'line'`, hex('line'), 'COALESCE(next_place, 0)', 'last')} FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
       )
     if (this.#watches.size > 0)
       parts.push(
-        `${answer('state', hex('state'), 'last')} FROM ${state} WHERE state IN (${listOf(this.#watches, Infinity)})`,
+        `${answer(`'state'`, hex('state'), 'last')} FROM ${state} WHERE state IN (${listOf(this.#watches, Infinity)})`,
       )
     return parts.join(' UNION ALL ')
   }
@@ -296,7 +294,7 @@ export class Lookout {
 
 /** A SELECT whose rows are JSON arrays: a word, and then these columns. */
 function answer(word: string, ...columns: string[]): string {
-  return `SELECT CONCAT('["${word}",', ${columns.join(", ',', ")}, ']') AS answer`
+  return `SELECT CONCAT('["', ${word}, '",', ${columns.join(", ',', ")}, ']') AS answer`
 }
 
 function hex(column: string): string {

@@ -2,7 +2,7 @@ import { systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
 import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
-import { bytes, toBytes } from './values.js'
+import { bytes, json, toBytes } from './values.js'
 
 /** So many take some milliseconds, for which their line is locked. */
 const MOST_CALLS = 32
@@ -109,7 +109,7 @@ function statementOf(
 ): [routine: string, values: string[]] {
   const [only] = calls
   const name = [toBytes(space), toBytes(resource)]
-  if (calls.length > 1 || !only) return ['turn', [...name, toBytes(JSON.stringify(calls.map(wordsOf)))]]
+  if (calls.length > 1 || !only) return ['turn', [...name, json(JSON.stringify(calls.map(wordsOf)))]]
   const [mode, ...values] = only.values
   if (mode === MODE.release) return ['release', values.map(toSql)]
   return ['claim', [...name, toSql(mode ?? null), ...values.map(toSql)]]

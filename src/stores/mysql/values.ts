@@ -11,6 +11,11 @@ export function toBytes(text: string): string {
   return bytes(toHex(text))
 }
 
+/** JSON of numbers and hexadecimal: nothing in it needs quoting. */
+export function json(text: string): string {
+  return `'${text}'`
+}
+
 export function number(value: number | null): string {
   return value === null ? 'NULL' : String(value)
 }

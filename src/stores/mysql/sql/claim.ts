@@ -38,8 +38,8 @@ export function joinLine(names: Names): string {
     SET v_soonest = LEAST(v_soonest, v_expires);
     SET v_reply = CONCAT('{"status":"granted","fence":', v_fence, ',"leaseMs":', (v_expires - v_now) / 1000, '}');`
   const enter = (fence: string, place: string): string => `
-    INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, handed, expires, max_hold, floor_fence, block, since, info)
-      VALUES (v_line, ${place}, p_id, p_client, p_permits, p_capacity, ${fence}, NULL, v_expires, p_max_hold, p_floor, p_block, v_now, p_info);
+    INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
+      VALUES (v_line, ${place}, p_id, p_client, p_permits, p_capacity, ${fence}, v_expires, p_max_hold, p_floor, p_block, v_now, p_info);
     SET v_dirty = TRUE;`
   return `
   SET v_place = NULL;
@@ -62,7 +62,7 @@ export function joinLine(names: Names): string {
     IF v_place IS NULL THEN
       SET v_reply = '{"status":"refused","reason":"gone"}';
     ELSE${tellLost(names)}${grant}
-      UPDATE ${claim} SET id = p_id, client = p_client, fence = v_fence, handed = NULL, expires = v_expires, max_hold = p_max_hold,
+      UPDATE ${claim} SET id = p_id, client = p_client, fence = v_fence, expires = v_expires, max_hold = p_max_hold,
         floor_fence = p_floor, block = p_block, since = v_now, info = p_info WHERE line = v_line AND place = v_place;
     END IF;
   ELSEIF p_permits > v_most OR (p_capacity <> v_most AND NOT p_capacity <=> v_declared) THEN

@@ -67,23 +67,23 @@ export function takeFence(floor: string, block: string): string {
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
 }
 
-/** News for the client of a claim, as the answer brings them: what, line, client, id, fence. */
-function tell(what: 'granted' | 'lost'): string {
+/** News for the client of the claim at `v_place`: in the answer for those of this process, and in a table for those of others. */
+function tell({ news }: Names, what: 'granted' | 'lost'): string {
   return `
   SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
-    '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');`
+    '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');
+  SET v_stay = IF(v_fence = 0, -v_place, v_fence);
+  INSERT INTO ${news} (client, at, line, id, what, fence) VALUES (v_client, v_wall, v_line, v_id, '${what}', v_stay)
+    ON DUPLICATE KEY UPDATE what = '${what}', fence = v_stay;`
 }
 
-/** The claim is taken away from its client, which may be in another process. */
-export function tellLost({ robbed }: Names): string {
-  return `${tell('lost')}
-  SET v_stay = IF(v_fence = 0, -v_place, v_fence);
-  INSERT INTO ${robbed} (client, line, id, fence, at) VALUES (v_client, v_line, v_id, v_stay, v_wall)
-    ON DUPLICATE KEY UPDATE fence = v_stay, at = v_wall;`
+/** The claim is taken away from its client. */
+export function tellLost(names: Names): string {
+  return tell(names, 'lost')
 }
 
 /** What the claims that are left say of the line. */
-function countLine({ claim }: Names): string {
+export function countLine({ claim }: Names): string {
   return `
   SELECT COALESCE(SUM(IF(fence = 0, 0, permits)), 0), COALESCE(MIN(expires), ${FAR}), MIN(IF(fence = 0, place, NULL))
     INTO v_used, v_soonest, v_next FROM ${claim} WHERE line = v_line;
@@ -122,9 +122,9 @@ export function settle(names: Names): string {
     ELSE${takeFence('v_floor', 'v_block')}
       -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
       SET v_expires = LEAST(v_expires, COALESCE(v_now + v_max_hold, ${FAR}));
-      UPDATE ${claim} SET fence = v_fence, handed = v_wall, since = v_now, expires = v_expires
+      UPDATE ${claim} SET fence = v_fence, since = v_now, expires = v_expires
         WHERE line = v_line AND place = v_place;
-      SET v_used = v_used + v_permits, v_soonest = LEAST(v_soonest, v_expires);${tell('granted')}
+      SET v_used = v_used + v_permits, v_soonest = LEAST(v_soonest, v_expires);${tell(names, 'granted')}
       SELECT MIN(place) INTO v_next FROM ${claim} WHERE line = v_line AND place > v_place;
       SET v_place = v_next;
     END IF;

@@ -4,7 +4,7 @@ import { invalid } from '../../../base/errors.js'
 export interface Names {
   readonly line: string
   readonly claim: string
-  readonly robbed: string
+  readonly news: string
   readonly state: string
   readonly version: string
   /** A routine. */
@@ -19,7 +19,7 @@ export function namesOf(prefix: unknown = 'holdfast'): Names {
   return {
     line: quoted('line'),
     claim: quoted('claim'),
-    robbed: quoted('robbed'),
+    news: quoted('news'),
     state: quoted('state'),
     version: quoted('version'),
     routine: quoted,

@@ -2,6 +2,7 @@ import {
   ANSWER_WITH_NEWS,
   BEGIN,
   closeLine,
+  countLine,
   FAR,
   findFirst,
   LINE_VARIABLES,
@@ -25,9 +26,35 @@ export function pulseRoutine(names: Names): string {
   const { claim } = names
   const beats = `JSON_TABLE(v_beats, '$[*]' COLUMNS (number FOR ORDINALITY, id VARCHAR(510) PATH '$[0]', lease BIGINT PATH '$[1]',
       presence BIGINT PATH '$[2]', permits BIGINT PATH '$[3]', block BIGINT PATH '$[4]'))`
-  // An UPDATE changes each row once, also where a claim has several beats.
-  const refreshed = `(SELECT UNHEX(id) AS id, MAX(lease) AS lease, MAX(presence) AS presence, MIN(permits) AS permits FROM ${beats} AS each_beat
-          GROUP BY id) AS beat JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = beat.id`
+  const forEachBeat = (work: string): string => `
+      SET v_is_done = FALSE;
+      OPEN beats;
+      FETCH beats INTO v_lease, v_presence, v_wanted, v_block, v_place, v_permits, v_fence, v_expires, v_latest;
+      WHILE NOT v_is_done DO${work}
+        FETCH beats INTO v_lease, v_presence, v_wanted, v_block, v_place, v_permits, v_fence, v_expires, v_latest;
+      END WHILE;
+      CLOSE beats;`
+  const refresh = `
+        SET v_expires = GREATEST(v_expires, IF(v_fence = 0, v_now + v_presence, LEAST(v_now + v_lease, v_latest)));
+        SET v_permits = IF(v_fence > 0, LEAST(v_permits, COALESCE(v_wanted, v_permits)), v_permits);
+        SET v_has_shrunk = v_has_shrunk OR COALESCE(v_fence > 0 AND v_wanted IS NOT NULL, FALSE);
+        IF v_place IS NOT NULL THEN
+          -- A claim may have several beats.
+          UPDATE ${claim} SET expires = GREATEST(expires, v_expires), permits = LEAST(permits, v_permits)
+            WHERE line = v_line AND place = v_place;
+          SET v_dirty = TRUE;
+        END IF;`
+  const answer = `${findFirst(names)}
+        SET v_reply = CONCAT(v_reply, IF(v_reply = '', '', ','), CASE
+          WHEN v_place IS NULL THEN '{"status":"gone"}'
+          WHEN v_fence = 0 THEN ${WAITING}
+          ELSE CONCAT('{"status":"held","fence":', v_fence, ',"leaseMs":', (v_expires - v_now) / 1000) END);
+        IF v_fence > 0 THEN
+          IF v_block IS NOT NULL THEN${takeFence('0', 'v_block')}
+            SET v_reply = CONCAT(v_reply, ',"block":', v_fence);
+          END IF;
+          SET v_reply = CONCAT(v_reply, '}');
+        END IF;`
   return routine(
     names,
     'pulse',
@@ -35,45 +62,28 @@ export function pulseRoutine(names: Names): string {
     `${LINE_VARIABLES}
   DECLARE v_line BINARY(32);
   DECLARE v_reply, v_beats LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE v_number, v_shrunk, v_wanted BIGINT DEFAULT 0;
-  DECLARE v_is_done BOOLEAN;
-  DECLARE answers CURSOR FOR
-    SELECT beat.block, claim.place, claim.fence, claim.expires FROM ${beats} AS beat
-      LEFT JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = UNHEX(beat.id) ORDER BY beat.number;
+  DECLARE v_lease, v_presence, v_wanted, v_latest BIGINT;
+  DECLARE v_number BIGINT DEFAULT 0;
+  DECLARE v_is_done, v_is_single, v_has_shrunk BOOLEAN DEFAULT FALSE;
+  DECLARE beats CURSOR FOR
+    SELECT beat.lease, beat.presence, beat.permits, beat.block, claim.place, claim.permits, claim.fence, claim.expires,
+        COALESCE(claim.since + claim.max_hold, ${FAR})
+      FROM ${beats} AS beat LEFT JOIN ${claim} AS claim ON claim.line = v_line AND claim.id = UNHEX(beat.id) ORDER BY beat.number;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}${BEGIN}
   WHILE v_number * 32 < LENGTH(p_lines) DO
     SET v_line = SUBSTRING(p_lines, v_number * 32 + 1, 32), v_beats = JSON_EXTRACT(p_beats, CONCAT('$[', v_number, ']'));
     SET v_number = v_number + 1;${openLine(names)}
+    SET v_is_single = v_last IS NOT NULL AND JSON_LENGTH(v_beats) = 1 AND JSON_EXTRACT(v_beats, '$[0][3]') = 'null', v_has_shrunk = FALSE;
     IF v_last IS NOT NULL THEN${settle(names)}
-      SELECT SUM(claim.permits - beat.permits) INTO v_shrunk FROM ${refreshed}
-        WHERE claim.fence > 0 AND claim.permits > beat.permits;
-      UPDATE ${refreshed}
-        SET claim.expires = GREATEST(claim.expires,
-            IF(claim.fence = 0, v_now + beat.presence, LEAST(v_now + beat.lease, COALESCE(claim.since + claim.max_hold, ${FAR})))),
-          claim.permits = IF(claim.fence = 0, claim.permits, LEAST(claim.permits, COALESCE(beat.permits, claim.permits)));
-      SET v_dirty = v_dirty OR ROW_COUNT() > 0;
-      IF v_shrunk > 0 THEN
-        SET v_used = v_used - v_shrunk;${settle(names)}
-      END IF;
-      SET v_place = v_next;${findFirst(names)}
     END IF;
-    SET v_is_done = FALSE;
-    OPEN answers;
-    FETCH answers INTO v_wanted, v_place, v_fence, v_expires;
-    WHILE NOT v_is_done DO
-      SET v_reply = CONCAT(v_reply, IF(v_reply = '', '', ','), CASE
-        WHEN v_place IS NULL THEN '{"status":"gone"}'
-        WHEN v_fence = 0 THEN ${WAITING}
-        ELSE CONCAT('{"status":"held","fence":', v_fence, ',"leaseMs":', (v_expires - v_now) / 1000) END);
-      IF v_fence > 0 THEN
-        IF v_wanted IS NOT NULL THEN${takeFence('0', 'v_wanted')}
-          SET v_reply = CONCAT(v_reply, ',"block":', v_fence);
+    -- Most pulses are about one claim in a line, and change nothing for others: then it is answered in the same go.
+    IF v_is_single THEN${forEachBeat(refresh + answer)}
+    ELSE
+      IF v_last IS NOT NULL THEN${forEachBeat(refresh)}
+        IF v_has_shrunk THEN${countLine(names)}${settle(names)}
         END IF;
-        SET v_reply = CONCAT(v_reply, '}');
-      END IF;
-      FETCH answers INTO v_wanted, v_place, v_fence, v_expires;
-    END WHILE;
-    CLOSE answers;
+      END IF;${forEachBeat(answer)}
+    END IF;
     IF v_last IS NOT NULL THEN${closeLine(names)}
     END IF;
   END WHILE;

@@ -9,7 +9,7 @@ const MOST = 500
  * Once in `p_every` microseconds, by whoever asks first. A line and a state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
  */
 export function sweepRoutine(names: Names): string {
-  const { line, robbed, state, version } = names
+  const { line, news, state, version } = names
   return routine(
     names,
     'sweep',
@@ -40,7 +40,7 @@ export function sweepRoutine(names: Names): string {
     DELETE FROM ${line} WHERE used = 0 AND next_place IS NULL AND pinned IS NULL AND GREATEST(last, seen - shift) < v_wall - p_keep
       ORDER BY line LIMIT ${MOST};
     DELETE FROM ${state} WHERE expires < v_wall - p_keep AND last < v_wall - p_keep ORDER BY state LIMIT ${MOST};
-    DELETE FROM ${robbed} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall;
+    DELETE FROM ${news} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall;
     COMMIT;
   END IF;
   SELECT CONCAT('{"reply":', v_is_due, ',"news":[', v_news, ']}') AS answer;`,

@@ -4,7 +4,7 @@ import type { Names } from './names.js'
  * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their SHA-256, since an index takes
  * 3072 bytes at most. Times are whole microseconds: of a line its own clock, of a state the server's.
  */
-export function tables({ line, claim, robbed, state, version }: Names): string[] {
+export function tables({ line, claim, news, state, version }: Names): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (
@@ -31,7 +31,6 @@ export function tables({ line, claim, robbed, state, version }: Names): string[]
   permits BIGINT NOT NULL,
   capacity BIGINT NOT NULL,
   fence BIGINT NOT NULL COMMENT '0: it waits',
-  handed BIGINT NULL COMMENT 'when it was promoted, by the clock of the server',
   expires BIGINT NOT NULL,
   max_hold BIGINT NULL,
   floor_fence BIGINT NOT NULL,
@@ -39,16 +38,16 @@ export function tables({ line, claim, robbed, state, version }: Names): string[]
   since BIGINT NOT NULL,
   info LONGBLOB NOT NULL,
   PRIMARY KEY (line, place),
-  UNIQUE KEY by_id (line, id),
-  KEY by_client (client, handed)
+  UNIQUE KEY by_id (line, id)
 ) ${end}`,
-    `CREATE TABLE IF NOT EXISTS ${robbed} (
-  client VARBINARY(255) NOT NULL COMMENT 'who is to be told that a claim was taken away',
+    `CREATE TABLE IF NOT EXISTS ${news} (
+  client VARBINARY(255) NOT NULL COMMENT 'who is to be told what became of a claim',
+  at BIGINT NOT NULL COMMENT 'by the clock of the server',
   line BINARY(32) NOT NULL,
   id VARBINARY(255) NOT NULL,
-  fence BIGINT NOT NULL COMMENT 'of a claim that waited: its place, below zero',
-  at BIGINT NOT NULL COMMENT 'by the clock of the server',
-  PRIMARY KEY (client, line, id)
+  what ENUM('granted', 'lost') NOT NULL,
+  fence BIGINT NOT NULL COMMENT 'of a claim that waited, and was taken away: its place, below zero',
+  PRIMARY KEY (client, at, line, id)
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${state} (
   state BINARY(32) NOT NULL PRIMARY KEY COMMENT 'SHA-256 of the space and the name',
