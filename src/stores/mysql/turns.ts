@@ -4,8 +4,8 @@ import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
 import { bytes, json, toBytes } from './values.js'
 
-/** So many take some milliseconds, for which their line is locked. */
-const MOST_CALLS = 32
+/** So many take some ten milliseconds, for which their line is locked. */
+const MOST_CALLS = 200
 /** After that long the next ones do not wait any more for those before them, which may never be answered. */
 const PATIENCE_MS = 2000
 
@@ -109,7 +109,8 @@ function statementOf(
 ): [routine: string, values: string[]] {
   const [only] = calls
   const name = [toBytes(space), toBytes(resource)]
-  if (calls.length > 1 || !only) return ['turn', [...name, json(JSON.stringify(calls.map(wordsOf)))]]
+  if (calls.length > 1 || !only)
+    return ['turn', [...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
   const [mode, ...values] = only.values
   if (mode === MODE.release) return ['release', values.map(toSql)]
   return ['claim', [...name, toSql(mode ?? null), ...values.map(toSql)]]
@@ -118,8 +119,4 @@ function statementOf(
 function toSql(value: Value): string {
   if (value === null) return 'NULL'
   return typeof value === 'number' ? String(value) : bytes(value)
-}
-
-function wordsOf({ values }: Call): Exclude<Value, null>[] {
-  return values.map((value) => value ?? '')
 }

@@ -43,42 +43,56 @@ export function releaseRoutine(names: Names): string {
 }
 
 /**
- * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal and
- * null as ''; of a release just the mode and the id. Answers a JSON array of their replies.
+ * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal;
+ * of a release just the mode and the id. Answers a JSON array of their replies.
  */
 export function turnRoutine(names: Names): string {
   const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
-  const values = CLAIM_VALUES.map(([name, type], index) => {
-    const text = `JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[${index}]'))`
-    return `${name} = ${type.endsWith('INT') ? `NULLIF(${text}, '')` : `UNHEX(${text})`}`
-  })
+  const columns = CLAIM_VALUES.map(
+    ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,
+  )
+  const values = CLAIM_VALUES.map(([name, type]) =>
+    type.startsWith('VARBINARY') ? `UNHEX(calls.${name.slice(2)})` : `calls.${name.slice(2)}`,
+  )
+  const fetch = `
+    -- Also what was looked for in vain has set it.
+    SET v_is_done = FALSE;
+    FETCH calls INTO ${CLAIM_VALUES.map(([name]) => name).join(', ')};`
   return routine(
     names,
     'turn',
     'v_line BINARY(32), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
-  DECLARE v_call, v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE v_number, v_count BIGINT DEFAULT 0;${UNDO}${BEGIN}${openLine(names)}
+  DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
+  DECLARE v_is_done BOOLEAN;
+  DECLARE calls CURSOR FOR SELECT ${values.join(', ')}
+    FROM JSON_TABLE(p_calls, '$[*]' COLUMNS (number FOR ORDINALITY, ${columns.join(', ')})) AS calls ORDER BY calls.number;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NOT NULL THEN${settle(names)}
   END IF;
-  SET v_count = JSON_LENGTH(p_calls);
-  WHILE v_number < v_count DO
-    SET v_call = JSON_EXTRACT(p_calls, CONCAT('$[', v_number, ']')), v_number = v_number + 1;
-    SET p_mode = JSON_EXTRACT(v_call, '$[0]'), p_id = UNHEX(JSON_UNQUOTE(JSON_EXTRACT(v_call, '$[1]')));
-    IF p_mode = ${MODE.release} THEN
-      SET v_reply = 'false';
-      IF v_last IS NOT NULL THEN${leaveLine(names)}
-      END IF;
-    ELSE
-      SET ${values.slice(2).join(',\n        ')};
+  OPEN calls;${fetch}
+  WHILE NOT v_is_done DO
+    IF p_mode <> ${MODE.release} THEN
+      -- MariaDB 10.11 forgets the values of UNHEX(LONGTEXT) in a cursor.
+      SET p_info = UNHEX(p_info);
       IF v_last IS NULL THEN${makeLine(names)}
       END IF;${joinLine(names)}
+    ELSEIF v_last IS NULL THEN
+      SET v_reply = 'false';
+    ELSE${leaveLine(names)}
     END IF;
-    SET v_replies = CONCAT(v_replies, IF(v_replies = '', '', ','), v_reply);
+    SET v_replies = CONCAT(v_replies, IF(v_replies = '', '', ','), v_reply);${fetch}
   END WHILE;
+  CLOSE calls;
   IF v_last IS NOT NULL THEN${closeLine(names)}
   END IF;
   COMMIT;
   SET v_reply = CONCAT('[', v_replies, ']');${ANSWER_WITH_NEWS}`,
   )
+}
+
+/** Bytes travel in hexadecimal. */
+function textType(type: string): string {
+  if (type === 'LONGBLOB') return 'LONGTEXT'
+  return type.startsWith('VARBINARY') ? 'VARCHAR(510)' : type
 }
