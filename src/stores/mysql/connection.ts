@@ -101,12 +101,13 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    const values = [bytes(keyOf(this.space, resource)), number(fence)]
+    const values = [bytes(keyOf(this.space, resource)), toBytes(this.id), number(fence)]
     return (await this.#change<ClaimView[]>('evict', resource, values)).map(claimView)
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
-    const values = [...this.#name(resource), number(declared), number(capacity)]
+    const [line = '', ...name] = this.#name(resource)
+    const values = [line, toBytes(this.id), ...name, number(declared), number(capacity)]
     await this.#change<null>('resize', resource, values)
   }
 
@@ -162,7 +163,7 @@ export class MysqlConnection implements Connection, LocalClient {
       return []
     }
     const groups = groupBeats(this.space, beats)
-    const [answer] = await this.#call('pulse', [bytes(groups.lines), json(groups.json)])
+    const [answer] = await this.#call('pulse', [toBytes(this.id), bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
     this.#user.clients.tell(news, groups.resourceOf)
     return beats.map(({ resource, id }, index) => {
@@ -195,7 +196,7 @@ export class MysqlConnection implements Connection, LocalClient {
   /** Claims and releases keep their order. */
   #submit<T>(line: string, resource: string, values: readonly Value[]): Promise<T> {
     this.#checkOpen()
-    return this.#user.turns.submit({ line, space: this.space, resource }, values)
+    return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values)
   }
 
   /** Calls a routine that may promote or rob others in a line; those of this process are told at once. */

@@ -16,8 +16,10 @@ const PLACE_OF_HOLDS = 100
 const AFTER_FAILURE_MS = 250
 /** So many lines are asked how far they are. A client that waits in more is taken for the first in line in one of them. */
 const MOST_LINES = 16
-/** How much of the past is looked at again: a promotion is seen once it is committed, which later ones may be before it. */
-const OVERLAP_US = 2_000_000
+/** How much of the past is looked at again: a promotion is seen once it is committed, which later ones may be before it. Once a second further back. */
+const OVERLAP_US = 100_000
+const LONG_OVERLAP_US = 5_000_000
+const THOROUGH_EVERY_MS = 1000
 
 /** Who waits learns where, and where the first of those that wait is. */
 export interface PlacedWaiting extends Waiting {
@@ -79,8 +81,9 @@ export class Lookout {
   readonly #watches = new Map<string, Watch>()
   /** When something was last seen to move. */
   #movedAt = 0
-  /** What happened before this, by the server's clock, has been seen. */
-  #sinceUs = 0
+  /** The server's clock at the last look. */
+  #lookedAtUs = 0
+  #nextThoroughAt = 0
   #nextDropAt = 0
   /** When the next question is due. */
   #askAt = Infinity
@@ -226,7 +229,7 @@ export class Lookout {
     const { line, news, state } = runner.names
     const parts = [
       answer(`'now'`, `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`),
-      `${answer('what', hex('line'), hex('id'), 'fence')} FROM ${news} WHERE client = ${toBytes(client)} AND at > ${this.#sinceUs}`,
+      `${answer('what', hex('line'), hex('id'), 'fence')} FROM ${news} WHERE client = ${toBytes(client)} AND at > ${this.#sinceUs()}`,
     ]
     if (this.#waits.size > 0)
       parts.push(
@@ -239,10 +242,17 @@ export class Lookout {
     return parts.join(' UNION ALL ')
   }
 
+  #sinceUs(): number {
+    const now = this.#context.env.now()
+    const isThorough = now >= this.#nextThoroughAt
+    if (isThorough) this.#nextThoroughAt = now + THOROUGH_EVERY_MS
+    return this.#lookedAtUs - (isThorough ? LONG_OVERLAP_US : OVERLAP_US)
+  }
+
   #see(sight: Sight): void {
     switch (sight[0]) {
       case 'now':
-        this.#sinceUs = sight[1] - OVERLAP_US
+        this.#lookedAtUs = sight[1]
         return
       case 'granted':
         return this.#seeGrant(sight[1], fromHex(sight[2]), sight[3])

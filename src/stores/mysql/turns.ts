@@ -4,8 +4,8 @@ import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
 import { bytes, json, toBytes } from './values.js'
 
-/** So many take some ten milliseconds, for which their line is locked. */
-const MOST_CALLS = 200
+/** So many take some tens of milliseconds, for which their line is locked. */
+const MOST_CALLS = 500
 /** After that long the next ones do not wait any more for those before them, which may never be answered. */
 const PATIENCE_MS = 2000
 
@@ -19,6 +19,8 @@ export interface Place {
 export type Value = number | string | null
 
 interface Call {
+  /** The client that makes it. */
+  readonly caller: string
   readonly values: readonly Value[]
   resolve(reply: unknown): void
   reject(error: unknown): void
@@ -50,9 +52,9 @@ export class Turns {
     this.#context = context
   }
 
-  submit<T>(place: Place, values: readonly Value[]): Promise<T> {
+  submit<T>(place: Place, caller: string, values: readonly Value[]): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { values, resolve: resolve as (reply: unknown) => void, reject }
+      const call = { caller, values, resolve: resolve as (reply: unknown) => void, reject }
       const queue = this.#queues.get(place.line)
       if (queue) queue.push(call)
       else {
@@ -95,7 +97,9 @@ export class Turns {
   async #ask(place: Place, calls: readonly Call[]): Promise<readonly unknown[]> {
     const { runner, tell, at } = this.#context
     const [routine, values] = statementOf(place, calls)
-    const [row = ''] = await runner.call(routine, [bytes(place.line), ...values, at()])
+    // Others of this process may be among them: they are told in both ways.
+    const caller = toBytes(calls[0]?.caller ?? '')
+    const [row = ''] = await runner.call(routine, [bytes(place.line), caller, ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
     tell(news, place.resource)
     return calls.length === 1 ? [reply] : (reply as unknown[])

@@ -67,14 +67,16 @@ export function takeFence(floor: string, block: string): string {
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
 }
 
-/** News for the client of the claim at `v_place`: in the answer for those of this process, and in a table for those of others. */
+/** News for the client of the claim at `v_place`: in the answer, and in a table for another client than the one that calls (`v_caller`). */
 function tell({ news }: Names, what: 'granted' | 'lost'): string {
   return `
   SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
     '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');
-  SET v_stay = IF(v_fence = 0, -v_place, v_fence);
-  INSERT INTO ${news} (client, at, line, id, what, fence) VALUES (v_client, v_wall, v_line, v_id, '${what}', v_stay)
-    ON DUPLICATE KEY UPDATE what = '${what}', fence = v_stay;`
+  IF v_client <> v_caller THEN
+    SET v_stay = IF(v_fence = 0, -v_place, v_fence);
+    INSERT INTO ${news} (client, at, line, id, what, fence) VALUES (v_client, v_wall, v_line, v_id, '${what}', v_stay)
+      ON DUPLICATE KEY UPDATE what = '${what}', fence = v_stay;
+  END IF;`
 }
 
 /** The claim is taken away from its client. */

@@ -20,7 +20,7 @@ export function evictRoutine(names: Names): string {
   return routine(
     names,
     'evict',
-    'v_line BINARY(32), p_fence BIGINT, p_at BIGINT',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_fence BIGINT, p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
   DECLARE v_view LONGTEXT CHARACTER SET utf8mb4;${UNDO}${BEGIN}${openLine(names)}
@@ -44,7 +44,7 @@ export function resizeRoutine(names: Names): string {
   return routine(
     names,
     'resize',
-    'v_line BINARY(32), p_space BLOB, p_resource BLOB, p_declared BIGINT, p_capacity BIGINT, p_at BIGINT',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_declared BIGINT, p_capacity BIGINT, p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_others BIGINT;
   DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'null';${UNDO}${BEGIN}${makeLine(names)}${settle(names)}

@@ -58,7 +58,7 @@ export function pulseRoutine(names: Names): string {
   return routine(
     names,
     'pulse',
-    'p_lines LONGBLOB, p_beats LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
+    'v_caller VARBINARY(255), p_lines LONGBLOB, p_beats LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_line BINARY(32);
   DECLARE v_reply, v_beats LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';

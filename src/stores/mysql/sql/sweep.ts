@@ -16,6 +16,7 @@ export function sweepRoutine(names: Names): string {
     'p_every BIGINT, p_keep BIGINT, p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_line BINARY(32);
+  DECLARE v_caller VARBINARY(255) DEFAULT '';
   DECLARE v_is_done BOOLEAN DEFAULT FALSE;
   DECLARE v_is_due BIGINT DEFAULT 0;
   DECLARE lapsed CURSOR FOR SELECT line FROM ${line} WHERE soonest <= v_wall + shift ORDER BY line LIMIT ${MOST};

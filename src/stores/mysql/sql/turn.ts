@@ -21,7 +21,7 @@ export function claimRoutine(names: Names): string {
   return routine(
     names,
     'claim',
-    `v_line BINARY(32), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
+    `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
     `${LINE_VARIABLES}${REPLY}${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NULL THEN${makeLine(names)}
   END IF;${settle(names)}${joinLine(names)}${closeLine(names)}
@@ -33,7 +33,7 @@ export function releaseRoutine(names: Names): string {
   return routine(
     names,
     'release',
-    'v_line BINARY(32), p_id VARBINARY(255), p_at BIGINT',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_id VARBINARY(255), p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'false';${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NOT NULL THEN${leaveLine(names)}${closeLine(names)}
@@ -61,7 +61,7 @@ export function turnRoutine(names: Names): string {
   return routine(
     names,
     'turn',
-    'v_line BINARY(32), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
   DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
   DECLARE v_is_done BOOLEAN;
