@@ -72,7 +72,12 @@ async function layOut(server: Server): Promise<void> {
 }
 
 function optionsOf(server: Server): string[] {
-  const paths = [`--socket=${join(server.folder, 'socket')}`, `--pid-file=${join(server.folder, 'pid')}`]
+  // A starting server removes temporary tables, also those of others, from the folder of temporary files.
+  const paths = [
+    `--socket=${join(server.folder, 'socket')}`,
+    `--pid-file=${join(server.folder, 'pid')}`,
+    `--tmpdir=${server.folder}`,
+  ]
   // What is committed survives the death of the server, not of the machine: that would cost a wait for the disk at each commit.
   const quick = '--innodb-flush-log-at-trx-commit=2'
   return [...commonOf(server), `--port=${server.port}`, '--bind-address=127.0.0.1', quick, ...paths]
