@@ -14,21 +14,25 @@ export function viewOf(claim: string, now: string): string {
  */
 export function viewRoutine(names: Names): string {
   const { line, claim } = names
-  const select = (which: string): string => `
+  const now = 'GREATEST(v_wall + line.shift, line.seen)'
+  const select = (lines: string): string => `
     SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', IF(line.pinned IS NULL, 'false', 'true'), ',',
-        IF(claim.id IS NULL, 'null', ${viewOf('claim', 'line.now')}), ']') AS answer
-      FROM (SELECT line, resource, capacity, pinned, GREATEST(v_wall + shift, seen) AS now FROM ${line} WHERE ${which}) AS line
-      LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > line.now
-      ORDER BY line.resource, claim.place;`
-  const named = `space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix`
+        IF(claim.id IS NULL, 'null', ${viewOf('claim', now)}), ']') AS answer
+      FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
+  const page = `(
+        SELECT line, resource, capacity, pinned, shift, seen FROM ${line}
+          WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
+          ORDER BY resource LIMIT p_most)`
   return routine(
     names,
     'view',
     'p_line BINARY(32), p_space BLOB, p_prefix BLOB, p_after BLOB, p_most INT, p_at BIGINT',
     `
   DECLARE v_wall BIGINT DEFAULT COALESCE(p_at, ${WALL});
-  IF p_line IS NULL THEN${select(`${named} ORDER BY resource LIMIT p_most`)}
-  ELSE${select('line = p_line')}
+  IF p_line IS NULL THEN${select(page)}
+      ORDER BY line.resource, claim.place;
+  ELSE${select(line)}
+      WHERE line.line = p_line ORDER BY claim.place;
   END IF;`,
   )
 }
