@@ -18,13 +18,12 @@ import { checkServer } from './check.js'
 import { closed } from './failures.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
 import type { LineCall, Turns } from './turns.js'
-import type { Client, PostgresUser } from './user.js'
+import type { PostgresUser } from './user.js'
 
 const LINES_AT_ONCE = 200
 
 export class PostgresConnection implements Connection {
   readonly #user: PostgresUser
-  readonly #member: Client
   readonly #space: string
   readonly #client: string
   readonly #turns: Turns
@@ -34,11 +33,9 @@ export class PostgresConnection implements Connection {
 
   constructor(user: PostgresUser, context: ClientContext) {
     this.#user = user
-    this.#member = { id: context.id, push: context.push, onGap: () => this.#onGap(context) }
     this.#space = encodeText(context.space)
-    this.#client = encodeText(context.id)
+    this.#client = user.join({ push: context.push, onGap: () => this.#onGap(context) })
     this.#turns = user.turnsOf(this.#space)
-    user.join(this.#member)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -154,7 +151,7 @@ export class PostgresConnection implements Connection {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#member)
+    this.#closing ??= this.#user.leave(this.#client)
     return this.#closing
   }
 

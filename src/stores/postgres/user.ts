@@ -1,6 +1,5 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import { decodeText } from '../../base/text.js'
 import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
@@ -21,7 +20,6 @@ export interface PostgresUserOptions {
 
 /** A client of the store value. */
 export interface Client {
-  readonly id: string
   push(news: Push): void
   /** Messages are heard from now on, or are not any more. */
   onGap(): void
@@ -41,6 +39,7 @@ export class PostgresUser {
   readonly #options: PostgresUserOptions
   readonly #clients = new Map<string, Client>()
   readonly #turns = new Map<string, Turns>()
+  #joined = 0
   #driver: Promise<Driver> | undefined
   #installed: Promise<void> | undefined
   #cancelSweep: Cancel = () => {}
@@ -60,14 +59,17 @@ export class PostgresUser {
     })
   }
 
-  join(client: Client): void {
+  /** Gives the name by which the server knows the client, together with the channel. */
+  join(client: Client): string {
     if (this.#clients.size === 0) this.#sweepLater()
-    this.#clients.set(client.id, client)
+    const name = String(++this.#joined)
+    this.#clients.set(name, client)
+    return name
   }
 
   /** With the last client goes what was opened; the next one opens it anew. */
-  async leave(client: Client): Promise<void> {
-    this.#clients.delete(client.id)
+  async leave(name: string): Promise<void> {
+    this.#clients.delete(name)
     if (this.#clients.size > 0) return
     this.#cancelSweep()
     this.ears.close()
@@ -187,7 +189,7 @@ export class PostgresUser {
   }
 
   #tell(news: readonly News[]): void {
-    for (const [client, push] of news) this.#clients.get(decodeText(client))?.push(decodePush(push))
+    for (const [client, push] of news) this.#clients.get(client)?.push(decodePush(push))
   }
 
   #sweepLater(): void {
