@@ -3,7 +3,7 @@ import { acquireCases } from './acquire.js'
 import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
-import { inTime } from './checks.js'
+import { inTime, settled } from './checks.js'
 import { contractCases } from './contract.js'
 import { deathCases } from './deaths.js'
 import { electionCases } from './election.js'
@@ -160,8 +160,9 @@ async function runCase(spec: CaseSpec, guise: Guise, subject: ConformanceSubject
     await scene.prepare()
     await inTime(`the case "${spec.title}"`, spec.run(scene), CASE_LIMIT_MS)
   } catch (error) {
-    // The case's own failure is the news; what its remains do at the clean-up is not.
-    await scene.end().catch(() => {})
+    // The case's own failure is the news; what a process complained of may be its cause.
+    const end = await settled(scene.end())
+    if ('error' in end && error instanceof Error) error.message += `\nAt its end: ${String(end.error)}`
     throw error
   }
   await scene.end()
