@@ -16,6 +16,7 @@ import type {
 } from '../../contract/store.js'
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
+import { OneByOne } from './one-by-one.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
 import type { LineCall, Turns } from './turns.js'
 import type { PostgresUser } from './user.js'
@@ -27,6 +28,7 @@ export class PostgresConnection implements Connection {
   readonly #space: string
   readonly #client: string
   readonly #turns: Turns
+  readonly #pulses: OneByOne
   /** Something was answered while no message would have been heard. */
   #mayHaveMissed = false
   #closing: Promise<void> | undefined
@@ -36,6 +38,7 @@ export class PostgresConnection implements Connection {
     this.#space = encodeText(context.space)
     this.#client = user.join({ push: context.push, onGap: () => this.#onGap(context) })
     this.#turns = user.turnsOf(this.#space)
+    this.#pulses = new OneByOne(user.env)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -70,7 +73,8 @@ export class PostgresConnection implements Connection {
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     this.#checkOpen()
     const lines = groupByLine(beats)
-    const reply = await this.#user.call('pulse', [this.#space, JSON.stringify(lines), this.#user.channel])
+    const values = [this.#space, JSON.stringify(lines), this.#user.channel]
+    const reply = await this.#pulses.run(() => this.#user.call('pulse', values))
     const replies: BeatReply[] = []
     for (const [index, each] of reply as [number, BeatReply][]) replies[index] = each
     return replies
