@@ -1,10 +1,10 @@
 import type { Cancel, Env } from '../../base/env.js'
-import { HoldfastError } from '../../base/errors.js'
 import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
 import { explain, isMissing, isUndone } from './failures.js'
-import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
+import { Installation } from './install.js'
+import { inSchema } from './schema.js'
 import { decodePush } from './text.js'
 import { Turns, type TurnsContext } from './turns.js'
 
@@ -39,13 +39,14 @@ export class PostgresUser {
   readonly #options: PostgresUserOptions
   readonly #clients = new Map<string, Client>()
   readonly #turns = new Map<string, Turns>()
+  readonly #installation: Installation
   #joined = 0
   #driver: Promise<Driver> | undefined
-  #installed: Promise<void> | undefined
   #cancelSweep: Cancel = () => {}
 
   constructor(options: PostgresUserOptions) {
     this.#options = options
+    this.#installation = new Installation(options.schema)
     this.env = options.env
     this.channel = `holdfast_${options.env.id()}`
     this.ears = new Ears({
@@ -75,7 +76,7 @@ export class PostgresUser {
     this.ears.close()
     const driver = this.#driver
     this.#driver = undefined
-    this.#installed = undefined
+    this.#installation.forget()
     await (await driver?.catch(() => undefined))?.close()
   }
 
@@ -139,13 +140,12 @@ export class PostgresUser {
     for (let attempt = 1; ; attempt++) {
       try {
         const driver = await this.#open()
-        await this.#install(driver)
+        await this.#installation.ensure(driver)
         return await driver.ask(text, values)
       } catch (error) {
         if (attempt >= MOST_ATTEMPTS || !(isUndone(error) || (isMissing(error) && attempt === 1)))
           throw explain(error)
-        // Dropped, or restored from a backup: it is made again.
-        if (isMissing(error)) this.#installed = undefined
+        if (isMissing(error)) this.#installation.forget()
       }
     }
   }
@@ -158,34 +158,6 @@ export class PostgresUser {
       if (this.#driver === driver) this.#driver = undefined
     })
     return driver
-  }
-
-  #install(driver: Driver): Promise<void> {
-    if (this.#installed) return this.#installed
-    const installed = this.#ensureSchema(driver)
-    this.#installed = installed
-    installed.catch(() => {
-      if (this.#installed === installed) this.#installed = undefined
-    })
-    return installed
-  }
-
-  async #ensureSchema(driver: Driver): Promise<void> {
-    const { schema } = this.#options
-    const known = await driver
-      .ask(inSchema('SELECT version::text FROM holdfast.meta', schema), [])
-      .catch((error) => {
-        if (isMissing(error)) return null
-        throw error
-      })
-    const version = Number(known ?? 0)
-    if (version > SCHEMA_VERSION)
-      throw new HoldfastError(
-        'UNSUPPORTED',
-        `The schema ${schema} was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`,
-        { store: 'postgres' },
-      )
-    if (version < SCHEMA_VERSION) await driver.run(installText(schema))
   }
 
   #tell(news: readonly News[]): void {
