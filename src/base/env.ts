@@ -26,9 +26,21 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 // Taken when the module loads: timers must not carry the async context of whichever caller happened to start them.
 const outsideAnyFlow = AsyncLocalStorage.snapshot()
 
+/** Whether what runs now is outside already. Going out costs about a microsecond, and calls to a store do it within each other. */
+let isOutside = false
+
 /** Runs `work` outside the caller's async context, so that what it starts cannot be taken for the caller's flow. */
 export function detached<T>(work: () => T): T {
-  return outsideAnyFlow(work)
+  return isOutside ? work() : outsideAnyFlow(goOut, work)
+}
+
+function goOut<T>(work: () => T): T {
+  isOutside = true
+  try {
+    return work()
+  } finally {
+    isOutside = false
+  }
 }
 
 function startTimer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel {

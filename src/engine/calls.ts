@@ -1,5 +1,5 @@
 import { backoffMs } from '../base/backoff.js'
-import { detached, type Env } from '../base/env.js'
+import { type Cancel, detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
 
 /** How calls to a store are limited in time. */
@@ -34,7 +34,7 @@ export class Calls {
   /** The call's result, or STORE_UNAVAILABLE after `timeoutMs`. What the call does later is nobody's business any more. */
   within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const cancel = this.#env.timer(timeoutMs, () => reject(this.#silent(timeoutMs)), { keepAlive: true })
+      let cancel: Cancel = () => {}
       const fail = (error: unknown): void => {
         cancel()
         reject(error)
@@ -43,9 +43,13 @@ export class Calls {
         cancel()
         resolve(value)
       }
+      const start = (): void => {
+        cancel = this.#env.timer(timeoutMs, () => reject(this.#silent(timeoutMs)), { keepAlive: true })
+        call().then(succeed, fail)
+      }
       try {
         // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
-        detached(call).then(succeed, fail)
+        detached(start)
       } catch (error) {
         fail(error)
       }

@@ -16,29 +16,29 @@ import type {
 } from '../../contract/store.js'
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
+import { OneByOne } from './one-by-one.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
 import type { LineCall, Turns } from './turns.js'
-import type { Client, PostgresUser } from './user.js'
+import type { PostgresUser } from './user.js'
 
 const LINES_AT_ONCE = 200
 
 export class PostgresConnection implements Connection {
   readonly #user: PostgresUser
-  readonly #member: Client
   readonly #space: string
   readonly #client: string
   readonly #turns: Turns
+  readonly #pulses: OneByOne
   /** Something was answered while no message would have been heard. */
   #mayHaveMissed = false
   #closing: Promise<void> | undefined
 
   constructor(user: PostgresUser, context: ClientContext) {
     this.#user = user
-    this.#member = { id: context.id, push: context.push, onGap: () => this.#onGap(context) }
     this.#space = encodeText(context.space)
-    this.#client = encodeText(context.id)
+    this.#client = user.join({ push: context.push, onGap: () => this.#onGap(context) })
     this.#turns = user.turnsOf(this.#space)
-    user.join(this.#member)
+    this.#pulses = new OneByOne(user.env)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -73,7 +73,8 @@ export class PostgresConnection implements Connection {
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     this.#checkOpen()
     const lines = groupByLine(beats)
-    const reply = await this.#user.call('pulse', [this.#space, JSON.stringify(lines), this.#user.channel])
+    const values = [this.#space, JSON.stringify(lines), this.#user.channel]
+    const reply = await this.#pulses.run(() => this.#user.call('pulse', values))
     const replies: BeatReply[] = []
     for (const [index, each] of reply as [number, BeatReply][]) replies[index] = each
     return replies
@@ -154,7 +155,7 @@ export class PostgresConnection implements Connection {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#member)
+    this.#closing ??= this.#user.leave(this.#client)
     return this.#closing
   }
 

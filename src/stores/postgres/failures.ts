@@ -59,6 +59,11 @@ export function isUndone(error: unknown): boolean {
   return UNDONE.includes(sqlState(error) ?? '')
 }
 
+/** It was not to be had in the time that was given. */
+export function isBusy(error: unknown): boolean {
+  return sqlState(error) === '55P03'
+}
+
 export function isMissing(error: unknown): boolean {
   return MISSING.includes(sqlState(error) ?? '')
 }

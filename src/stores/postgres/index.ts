@@ -8,7 +8,12 @@ import { checkPackage, openAddress, type PackageName } from './packages.js'
 import { isPgPool, PgDriver } from './pg.js'
 import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { PostgresStore } from './store.js'
+import { lockOfPool, type SqlTransaction } from './transactions/index.js'
+import type { TransactionLock } from './transactions/lock.js'
 import { PostgresUser, type PostgresUserOptions } from './user.js'
+
+export type { SqlTransaction } from './transactions/index.js'
+export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
 /** A pool that you have. Told by what it can do, as loosely as the types of all versions need. */
 export type PostgresPool = PgPoolLike | PostgresJsLike
@@ -87,6 +92,30 @@ function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
       ...options,
     }),
   })
+}
+
+/**
+ * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
+ * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
+ * `Tx` is what your driver calls a transaction: `PoolClient` of `pg`, or `TransactionSql` of `postgres`.
+ *
+ * @example
+ * ```ts
+ * import { transactionLock } from 'holdfast/postgres'
+ * import pg from 'pg'
+ *
+ * const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
+ * await transactionLock<pg.PoolClient>(pool).run('stock:7', async (tx) => {
+ *   await tx.query('UPDATE stock SET pieces = pieces - 1 WHERE id = $1', [7])
+ * })
+ * await pool.end()
+ * ```
+ */
+export function transactionLock<Tx = SqlTransaction>(
+  pool: PostgresPool,
+  options: Pick<PostgresOptions, 'schema'> = {},
+): TransactionLock<Tx> {
+  return lockOfPool<Tx>(pool, checkSchema(options.schema ?? 'holdfast'))
 }
 
 /** The users of each pool, by their settings: however many store values are made of a pool, one of its connections listens. */

@@ -14,9 +14,9 @@ export interface PgPool {
 }
 
 /** The part of a connection of such a pool that is used. */
-interface PgPoolClient {
+export interface PgPoolClient {
   /** Runs a statement. */
-  query(statement: PgStatement): Promise<{ rows: unknown[] }>
+  query(statement: PgStatement): Promise<PgResult>
   /** Gives the connection back; with an error or true, ends it. */
   release(destroy?: Error | boolean): void
   /** Hears what happens to the connection. */
@@ -27,6 +27,11 @@ interface PgPoolClient {
   ref?(): void
   /** Lets the process end although the connection is open. */
   unref?(): void
+}
+
+interface PgResult {
+  readonly rows: unknown[]
+  readonly command: string
 }
 
 /** A statement as `pg` takes it. */

@@ -3,6 +3,7 @@ import { lineSql } from './sql/line.js'
 import { lookSql } from './sql/look.js'
 import { operateSql } from './sql/operate.js'
 import { pulseSql } from './sql/pulse.js'
+import { rowLockSql } from './sql/row-lock.js'
 import { stateSql } from './sql/state.js'
 import { tablesSql } from './sql/tables.js'
 
@@ -14,7 +15,7 @@ const INSTALL_LOCK = '5219509671615886196'
 
 /** From the tables on: what each version adds to the one before. */
 const STEPS: readonly string[] = [
-  [tablesSql, lineSql, callsSql, pulseSql, operateSql, stateSql, lookSql].join(''),
+  [tablesSql, lineSql, callsSql, pulseSql, operateSql, stateSql, lookSql, rowLockSql].join(''),
 ]
 
 /** A name as SQL has it. */

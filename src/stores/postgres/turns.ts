@@ -23,7 +23,7 @@ interface Entry {
 }
 
 /** The line is locked until all of them are done. */
-const MOST_CALLS = 200
+const MOST_CALLS = 500
 /** A call that takes longer may be on a connection that is dead: those behind it take another one. */
 const PATIENCE_MS = 1000
 

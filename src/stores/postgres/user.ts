@@ -1,11 +1,10 @@
 import type { Cancel, Env } from '../../base/env.js'
-import { HoldfastError } from '../../base/errors.js'
-import { decodeText } from '../../base/text.js'
 import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
 import { explain, isMissing, isUndone } from './failures.js'
-import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
+import { Installation } from './install.js'
+import { inSchema } from './schema.js'
 import { decodePush } from './text.js'
 import { Turns, type TurnsContext } from './turns.js'
 
@@ -21,7 +20,6 @@ export interface PostgresUserOptions {
 
 /** A client of the store value. */
 export interface Client {
-  readonly id: string
   push(news: Push): void
   /** Messages are heard from now on, or are not any more. */
   onGap(): void
@@ -41,12 +39,14 @@ export class PostgresUser {
   readonly #options: PostgresUserOptions
   readonly #clients = new Map<string, Client>()
   readonly #turns = new Map<string, Turns>()
+  readonly #installation: Installation
+  #joined = 0
   #driver: Promise<Driver> | undefined
-  #installed: Promise<void> | undefined
   #cancelSweep: Cancel = () => {}
 
   constructor(options: PostgresUserOptions) {
     this.#options = options
+    this.#installation = new Installation(options.schema)
     this.env = options.env
     this.channel = `holdfast_${options.env.id()}`
     this.ears = new Ears({
@@ -60,20 +60,23 @@ export class PostgresUser {
     })
   }
 
-  join(client: Client): void {
+  /** Gives the name by which the server knows the client, together with the channel. */
+  join(client: Client): string {
     if (this.#clients.size === 0) this.#sweepLater()
-    this.#clients.set(client.id, client)
+    const name = String(++this.#joined)
+    this.#clients.set(name, client)
+    return name
   }
 
   /** With the last client goes what was opened; the next one opens it anew. */
-  async leave(client: Client): Promise<void> {
-    this.#clients.delete(client.id)
+  async leave(name: string): Promise<void> {
+    this.#clients.delete(name)
     if (this.#clients.size > 0) return
     this.#cancelSweep()
     this.ears.close()
     const driver = this.#driver
     this.#driver = undefined
-    this.#installed = undefined
+    this.#installation.forget()
     await (await driver?.catch(() => undefined))?.close()
   }
 
@@ -137,13 +140,12 @@ export class PostgresUser {
     for (let attempt = 1; ; attempt++) {
       try {
         const driver = await this.#open()
-        await this.#install(driver)
+        await this.#installation.ensure(driver)
         return await driver.ask(text, values)
       } catch (error) {
         if (attempt >= MOST_ATTEMPTS || !(isUndone(error) || (isMissing(error) && attempt === 1)))
           throw explain(error)
-        // Dropped, or restored from a backup: it is made again.
-        if (isMissing(error)) this.#installed = undefined
+        if (isMissing(error)) this.#installation.forget()
       }
     }
   }
@@ -158,36 +160,8 @@ export class PostgresUser {
     return driver
   }
 
-  #install(driver: Driver): Promise<void> {
-    if (this.#installed) return this.#installed
-    const installed = this.#ensureSchema(driver)
-    this.#installed = installed
-    installed.catch(() => {
-      if (this.#installed === installed) this.#installed = undefined
-    })
-    return installed
-  }
-
-  async #ensureSchema(driver: Driver): Promise<void> {
-    const { schema } = this.#options
-    const known = await driver
-      .ask(inSchema('SELECT version::text FROM holdfast.meta', schema), [])
-      .catch((error) => {
-        if (isMissing(error)) return null
-        throw error
-      })
-    const version = Number(known ?? 0)
-    if (version > SCHEMA_VERSION)
-      throw new HoldfastError(
-        'UNSUPPORTED',
-        `The schema ${schema} was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`,
-        { store: 'postgres' },
-      )
-    if (version < SCHEMA_VERSION) await driver.run(installText(schema))
-  }
-
   #tell(news: readonly News[]): void {
-    for (const [client, push] of news) this.#clients.get(decodeText(client))?.push(decodePush(push))
+    for (const [client, push] of news) this.#clients.get(client)?.push(decodePush(push))
   }
 
   #sweepLater(): void {

@@ -23,7 +23,7 @@ import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
 import { fromToken, Names, token } from './names.js'
-import { beatReply, claimReply, robbedView, toUs } from './replies.js'
+import { beatReply, claimReply, releaseReply, robbedView, toUs } from './replies.js'
 import type { RedisUser } from './user.js'
 import { lineView } from './view.js'
 import { Watches } from './watches.js'
@@ -59,7 +59,8 @@ export class RedisConnection implements Connection {
     this.#listen()
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
-    const { reply, isSafe } = await this.#askReachably(request)
+    const isReachable = this.#isHearing || !request.queue
+    const { reply, isSafe } = await (isReachable ? this.#ask(request) : this.#askReachably(request))
     this.#mayHaveMissed ||= !this.#isHearing
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
@@ -71,7 +72,6 @@ export class RedisConnection implements Connection {
    * further round trip.
    */
   async #askReachably(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
-    if (this.#isHearing || !request.queue) return this.#ask(request)
     const first = await this.#ask({ ...request, queue: false })
     if (first.reply.status !== 'refused' || first.reply.reason !== 'busy') return first
     await this.#listening
@@ -88,10 +88,23 @@ export class RedisConnection implements Connection {
     this.#checkOpen()
     const { driver } = this.#user.runner
     const losses = driver?.losses
-    const { text } = await this.#user.turns.submit(this.#names.line(resource), `release ${token(id)}`)
+    const words = `release ${token(id)} ${this.#channel}`
+    const { wasThere, next } = releaseReply(await this.#hand(resource, words))
+    if (next && !this.#closing) this.#context.push({ type: 'granted', resource, ...next })
     // A client may have sent it twice, and the first time may have been the one that found the claim: ask again, knowing that.
-    if (text === '0' && driver?.losses !== losses) throw outOfReach('the connection was lost meanwhile')
-    return text === '1'
+    if (wasThere || driver?.losses === losses) return wasThere
+    this.#context.push({ type: 'gap' })
+    throw outOfReach('the connection was lost meanwhile')
+  }
+
+  /** Whoever comes next may be this client, told by the answer alone: if that gets lost, all that wait here have to ask. */
+  async #hand(resource: string, words: string): Promise<string> {
+    try {
+      return (await this.#user.turns.submit(this.#names.line(resource), words)).text
+    } catch (error) {
+      this.#context.push({ type: 'gap' })
+      throw error
+    }
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -291,9 +304,10 @@ export class RedisConnection implements Connection {
 /** One claim in the words of the turn script. */
 function claimText(request: ClaimRequest, channel: string): string {
   const { permits, capacity, floor, block, info } = request
+  const times = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)}`
   const maxHold = request.maxHoldMs === null ? 0 : toUs(request.maxHoldMs)
-  const durations = `${toUs(request.leaseMs)} ${toUs(request.presenceMs)} ${maxHold}`
-  return `${modeOf(request)} ${token(request.id)} ${channel} ${permits} ${capacity} ${durations} ${floor} ${block} ${info}`
+  const wanted = `${permits} ${capacity} ${maxHold} ${floor} ${block} ${channel} ${info}`
+  return `${modeOf(request)} ${token(request.id)} ${times} ${wanted}`
 }
 
 /** One claim that holds and one that waits for it, of a resource that nobody else uses. */

@@ -29,6 +29,20 @@ export function claimReply(text: string): ClaimReply {
   }
 }
 
+export interface Released {
+  readonly wasThere: boolean
+  /** The claim of the same client that holds now in its place. */
+  readonly next: { readonly id: string; readonly fence: number } | null
+}
+
+export function releaseReply(text: string): Released {
+  const [found, fence, id] = text.split(' ')
+  return {
+    wasThere: found === '1',
+    next: id === undefined ? null : { id: fromToken(id), fence: Number(fence) },
+  }
+}
+
 export function beatReply(text: string): BeatReply {
   const [status, first, second, third, fourth] = text.split(' ')
   switch (status) {

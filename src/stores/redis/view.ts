@@ -59,16 +59,16 @@ function parseHead(text: string, serverUs: number): Head {
 }
 
 function parseClaim(text: string): Claim | null {
-  const match = /^(\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+ \d+ \S+ (\S+) \S+ (.*)$/s.exec(text)
+  const match = /^(\S+) \S+ (\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+ \d+ \S+ (.*)$/s.exec(text)
   if (!match) return null
-  const [fence, expires, since, permits, capacity] = match.slice(1, 6).map(Number)
+  const [fence, expires, since, permits, capacity] = match.slice(2, 7).map(Number)
   return {
     fence: fence ?? 0,
     expires: expires ?? 0,
     since: since ?? 0,
     permits: permits ?? 0,
     capacity: capacity ?? 0,
-    next: match[6] ?? '-',
+    next: match[1] ?? '-',
     info: match[7] ?? '',
   }
 }

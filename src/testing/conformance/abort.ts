@@ -109,9 +109,10 @@ export const abortCases: readonly CaseSpec[] = [
       await eventually('the claim is on its way', () => store.count('claim') === 1)
       giveUp.abort()
       await rejectsWith('ABORTED', attempt)
-      await eventually('the withdrawal', () => store.count('release') === 1)
+      await eventually('the withdrawal', () => store.count('release') > 0)
+      const withdrawals = store.count('release')
       onTheWay.resolve()
-      await eventually('the second withdrawal', () => store.count('release') === 2)
+      await eventually('another withdrawal', () => store.count('release') > withdrawals)
       await scene.empty('door')
     },
   },

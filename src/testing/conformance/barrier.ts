@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import type { Barrier } from '../../primitives/barrier.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, throwsWith, Watched } from './checks.js'
-import { claimOf, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
+import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 function parties(scene: Scene, count: number): Barrier[] {
@@ -117,12 +117,12 @@ export const barrierCases: readonly CaseSpec[] = [
     async run(scene) {
       const late = scene.client().barrier('phase', 2)
       // Both places are taken, by one that never comes back.
-      const request = { permits: 2, capacity: 2, leaseMs: 1500 }
+      const request = { permits: 2, capacity: 2, leaseMs: 2500 }
       await scene.raw().claim(claimOf('barrier:phase', 'silent:1', request))
       const startedAt = now()
-      await rejectsWith('ACQUIRE_TIMEOUT', late.meet({ wait: 2000 }))
-      assert.ok(now() - startedAt >= 2000)
-      assert.ok(now() - startedAt < 3400, `waited for ${now() - startedAt} ms`)
+      await rejectsWith('ACQUIRE_TIMEOUT', late.meet({ wait: 4000 }))
+      assert.ok(now() - startedAt >= 4000)
+      assert.ok(now() - startedAt < 6400, `waited for ${now() - startedAt} ms`)
     },
   },
   {
@@ -217,7 +217,7 @@ export const barrierCases: readonly CaseSpec[] = [
     title: 'parties whose pushes and replies get lost meet all the same',
     behaviours: [98, 78],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: 1500 })
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
       store.onPush = () => {}
       const lost = new Set<string>()
       store.around = async (call, go) => {

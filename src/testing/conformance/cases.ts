@@ -3,7 +3,7 @@ import { acquireCases } from './acquire.js'
 import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
-import { inTime } from './checks.js'
+import { inTime, settled } from './checks.js'
 import { contractCases } from './contract.js'
 import { deathCases } from './deaths.js'
 import { electionCases } from './election.js'
@@ -35,6 +35,8 @@ import { upgradeCases } from './upgrades.js'
 
 /** More than any case takes; a case that hangs shall say so whatever the test runner does. */
 const CASE_LIMIT_MS = 60_000
+/** For those that are heavy, on a machine with other things to do. */
+const HEAVY_LIMIT_MS = 180_000
 
 /** What is true of every lock that excludes: run once with each. */
 const OF_EVERY_LOCK: readonly CaseSpec[] = [
@@ -158,10 +160,12 @@ async function runCase(spec: CaseSpec, guise: Guise, subject: ConformanceSubject
   const scene = new Scene(subject, await subject.open(), guise)
   try {
     await scene.prepare()
-    await inTime(`the case "${spec.title}"`, spec.run(scene), CASE_LIMIT_MS)
+    const limitMs = spec.alone ? HEAVY_LIMIT_MS : CASE_LIMIT_MS
+    await inTime(`the case "${spec.title}"`, spec.run(scene), limitMs)
   } catch (error) {
-    // The case's own failure is the news; what its remains do at the clean-up is not.
-    await scene.end().catch(() => {})
+    // The case's own failure is the news; what a process complained of may be its cause.
+    const end = await settled(scene.end())
+    if ('error' in end && error instanceof Error) error.message += `\nAt its end: ${String(end.error)}`
     throw error
   }
   await scene.end()

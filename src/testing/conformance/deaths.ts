@@ -58,7 +58,7 @@ export const deathCases: readonly CaseSpec[] = [
     processes: true,
     alone: true,
     async run(scene) {
-      const presence = 2000
+      const presence = 3000
       const worker = await scene.worker({ presence })
       await worker.call('acquire', 'door', { lease: presence })
       await worker.call('queue', 'door', 500, { lease: presence }, 0)

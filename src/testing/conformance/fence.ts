@@ -41,7 +41,7 @@ export const fenceCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const raw = scene.raw()
-      await raw.claim(scene.claimOf('door', 'silent:1', { presenceMs: 2000 }))
+      await raw.claim(scene.claimOf('door', 'silent:1', { presenceMs: 4000 }))
       const last = scene.lock('door').acquire({ lease: RENEWED_MS, label: 'last' })
       await scene.inLine('door', 'last')
       await holder.release()

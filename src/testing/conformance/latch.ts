@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { deferred } from '../../base/deferred.js'
 import { HoldfastError } from '../../base/errors.js'
 import {
   CountingEnv,
@@ -108,16 +109,19 @@ export const latchCases: readonly CaseSpec[] = [
       const others = scene.client().latch('ready', 100)
       for (let round = 1; round <= 4; round++) {
         let isLost = false
+        const between = deferred<void>()
         store.around = async (call, go) => {
           const reply = await go()
           if (call.method !== 'write' || isLost) return reply
           isLost = true
           // Others come between the lost reply and the repetition.
           for (let other = 0; other < round; other++) await others.countDown()
+          between.resolve()
           return new Promise<never>(() => {})
         }
         const before = await others.count()
         await inTime('the count-down', locks.latch('ready', 100).countDown())
+        await inTime('those of the others', between.promise)
         assert.equal(await others.count(), before - 1 - round)
       }
     },
@@ -162,8 +166,8 @@ export const latchCases: readonly CaseSpec[] = [
       const latch = scene.client().latch('ready', 2)
       await latch.countDown()
       const other = scene.client().latch('ready', 3)
-      for (const call of [other.count(), other.countDown(), other.wait()])
-        await rejectsWith('CAPACITY_MISMATCH', call)
+      for (const call of [() => other.count(), () => other.countDown(), () => other.wait()])
+        await rejectsWith('CAPACITY_MISMATCH', call())
       assert.equal(await latch.count(), 1)
       const waiting = settled(latch.wait())
       await other.reset()

@@ -208,8 +208,11 @@ export const onceCases: readonly CaseSpec[] = [
         await victim.kill()
         await scene.empty('once:nightly')
         // Its hold is gone, and still nobody repeats it.
-        assert.equal(await other.call('once', 'nightly', options, file, 0), now() - startedAfter >= 3000)
-        await eventually('a later tick', () => other.call('once', 'nightly', options, file, 0))
+        if (await other.call('once', 'nightly', options, file, 0)) assert.ok(now() - startedAfter >= 3000)
+        await eventually(
+          'a later tick',
+          async () => (await runs()) === 2 || other.call('once', 'nightly', options, file, 0),
+        )
         assert.ok(now() - startedAfter >= 3000, `repeated after ${now() - startedAfter} ms`)
       })
     },

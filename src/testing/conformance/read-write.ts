@@ -245,7 +245,7 @@ export const readWriteCases: readonly CaseSpec[] = [
     behaviours: [82],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      const writer = await locks.readWrite('config').write.acquire({ lease: 6000 })
+      const writer = await locks.readWrite('config').write.acquire({ lease: 9000 })
       const reader = scene.client().readWrite('config').read.acquire({ lease })
       await scene.waiting('config', 1)
       store.cut('pulse')

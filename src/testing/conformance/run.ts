@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Hold } from '../../engine/hold.js'
 import { eventually, rejectsWith, settled } from './checks.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 class Failure extends Error {}
@@ -113,7 +113,7 @@ export const runCases: readonly CaseSpec[] = [
           store.cut()
           return 'value'
         },
-        { lease: SHORT_MS },
+        { lease: RENEWED_MS },
       )
       assert.equal(await value, 'value')
       store.heal()
@@ -122,7 +122,7 @@ export const runCases: readonly CaseSpec[] = [
           store.cut()
           throw failure
         },
-        { lease: SHORT_MS },
+        { lease: RENEWED_MS },
       )
       await assert.rejects(error, Failure)
     },

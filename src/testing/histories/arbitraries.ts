@@ -10,8 +10,8 @@ interface Weighted {
 }
 
 /**
- * Histories whose commands meet often: few clients, few names, few durations. A third plays on one read-write lock, a third on
- * one semaphore, since a long line with the right one at its head is rare where commands scatter; the rest on everything.
+ * Histories whose commands meet often: few clients, few names, few durations. A quarter each plays on one mutex, on one read-write lock and
+ * on one semaphore, since a long line with the right one at its head is rare where commands scatter; the rest on everything.
  */
 export function historyArbitrary(
   fc: typeof FastCheck,
@@ -22,6 +22,7 @@ export function historyArbitrary(
   const history = (...commands: Weighted[][]): FastCheck.Arbitrary<Command[]> =>
     fc.array(fc.oneof(...commands.flat(), ...draw.ofTime()), { maxLength, size: 'max' })
   return fc.oneof(
+    history(draw.ofLines(draw.mutex('door'))),
     history(draw.ofLines(draw.readWrite(['door']))),
     history(draw.ofLines(draw.semaphore(['pool'])), draw.ofCapacity(['pool'])),
     history(
@@ -117,6 +118,10 @@ class Draw {
     const to = this.#fc.constantFrom('later', 'deadline', 'deadline')
     const ms = this.#fc.constantFrom(0, 0, 0, 1, -1, 7, 23)
     return [this.#command(4, 'advance', { to, ms, index: this.#index })]
+  }
+
+  mutex(resource: string): FastCheck.Arbitrary<Want> {
+    return this.#fc.constant({ resource, permits: EXCLUSIVE, capacity: EXCLUSIVE })
   }
 
   readWrite(resources: readonly string[]): FastCheck.Arbitrary<Want> {

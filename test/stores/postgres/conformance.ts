@@ -30,7 +30,7 @@ export function runCasesOnPostgres(
       let pool: Pool
       beforeAll(async () => {
         place = await start()
-        pool = openPool(driver, place.url, 10)
+        pool = openPool(driver, place.url, 20)
       })
       afterAll(async () => {
         await pool.end()

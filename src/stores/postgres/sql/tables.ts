@@ -53,6 +53,12 @@ CREATE TABLE holdfast.state (
   value text NOT NULL DEFAULT ''
 );
 
+CREATE TABLE holdfast.row_lock (
+  key bytea PRIMARY KEY,
+  name text NOT NULL,
+  turns bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
 CREATE TABLE holdfast.watcher (
   key bytea NOT NULL,
   channel text NOT NULL,

@@ -71,7 +71,7 @@ local function quickBeat(key, place)
   if ARGV[place + 3] ~= '-' or ARGV[place + 4] ~= '-' then return end
   local text = redis.call('HGET', key, '#')
   if not text then return 'gone' end
-  local counter, ttl, seen, id, fence, expires, rest = string.match(text, '^(%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+ %d+ %d+ 0 .*)$')
+  local counter, ttl, seen, id, fence, expires, rest = string.match(text, '^(%d+) (%d+) (%d+) (%S+) %- %- (%d+) (%d+) (%d+ %d+ %d+ 0 .*)$')
   if id ~= ARGV[place] then return end
   expires = tonumber(expires)
   if expires <= wall or tonumber(seen) > wall then return end
@@ -79,7 +79,7 @@ local function quickBeat(key, place)
   local endsAt = expires + retentionMs * 1000
   local isKeptLonger = tonumber(ttl) < endsAt
   if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionMs * 1000) end
-  redis.call('HSET', key, '#', counter .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' ' .. fence .. ' '
+  redis.call('HSET', key, '#', counter .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fence .. ' '
     .. string.format('%.0f', expires) .. ' ' .. rest)
   if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt - wall) / 1000 + retentionMs))) end
   return 'held ' .. fence .. string.format(' %.0f -', expires - wall)

@@ -7,22 +7,24 @@ import { defineScript } from './script.js'
  *     KEYS     for each call its line
  *     ARGV[1]  retentionMs
  *     then for each call one text, since each argument costs the client about as much as a call does:
- *       release ID
- *       MODE ID CLIENT (its channel) PERMITS CAPACITY LEASE PRESENCE MAXHOLD (0: none) FLOOR BLOCK INFO
- *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE
+ *       release ID CLIENT (the channel of whoever releases)
+ *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
+ *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE, and from PERMITS on it is as a claim keeps it
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
+ *              1 FENCE ID (and the next one, who is told by this, is the same client's)
  *              granted FENCE LEFT | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others stand)
  *
  * Durations are microseconds. The same id again gives the present answer, so a claim may be sent twice. A refusal writes nothing.
  *
- * Most locks are free when they are taken, and nobody waits when they are given back: `quickClaim` and `quickRelease` do that with one read and
- * one write, and hardly any parsing, which is what scripts spend their time on. All else goes through the whole of the line.
+ * Scripts spend their time on parsing and putting together. So the usual cases have short ways, which read and write what they must and copy
+ * the rest as text: to take a free lock and give it back while nobody waits, and, where each wants the whole of it, to join the line and hand
+ * over to the next. All else goes through the whole of the line.
  */
 export const turnScript = defineScript(`
 local claim, release
-local mode, id, client, permits, capacity, lease, presence, maxHold, floor, block, info
+local mode, id, client, lease, presence, wanted, permits, capacity, maxHold, floor, block
 local wallText = string.format('%.0f', wall)
 local retentionUs = retentionMs * 1000
 
@@ -30,11 +32,12 @@ local function prepare()
 ${lineLua}
   claim = function(key)
     permits, capacity, lease = tonumber(permits), tonumber(capacity), tonumber(lease)
+    local channel, info = string.match(wanted, '^%d+ %d+ %d+ %d+ %d+ (%S+) (.*)$')
 
     local function newRow()
       return { fence = 0, expires = now + tonumber(presence), since = now, permits = permits, capacity = capacity,
         maxHold = tonumber(maxHold), floor = tonumber(floor), block = tonumber(block),
-        prev = line.tail, next = '-', client = client, info = info }
+        prev = line.tail, next = '-', client = channel, info = info }
     end
 
     local function grant(row)
@@ -105,47 +108,115 @@ ${lineLua}
   end
 end
 
--- A claim on a line that nobody is in, without anything special about it. Tells nothing if it is another case.
-local function quickClaim(key)
-  if (mode ~= 'queue' and mode ~= 'try') or maxHold ~= '0' or tonumber(permits) > tonumber(capacity) then return end
-  local text = redis.call('HGET', key, '#')
-  local last, ttl = '0', '0'
-  if text then
-    last, ttl = string.match(text, '^(%d+) (%d+)$')
-    if not last then return end
-  end
-  local fence = math.max(tonumber(last) + 1, math.min(tonumber(floor) + 1, wall + SKEW_US), wall)
-  local newest = fence + tonumber(block) - 1
-  if newest > FAR then error('HOLDFAST_FENCE_LIMIT') end
+-- The short ways. Each tells nothing, and has done nothing, if it is another case.
+
+-- A line in which nobody is.
+local function takeFree(key, last, ttl)
+  if maxHold ~= '0' then return end
+  local fence, newest = fencesAfter(tonumber(last), tonumber(floor), tonumber(block))
   local expires = wall + tonumber(lease)
   local endsAt = math.max(expires, newest) + retentionUs
   local isKeptLonger = tonumber(ttl) < endsAt
   if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionUs) end
   local fenceText = string.format('%.0f', fence)
   local lastText = newest == fence and fenceText or string.format('%.0f', newest)
-  redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' ' .. fenceText .. ' '
-    .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. permits .. ' ' .. capacity .. ' 0 ' .. floor .. ' ' .. block
-    .. ' - - ' .. client .. ' ' .. info)
+  redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fenceText .. ' '
+    .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. wanted)
   if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
   return 'granted ' .. fenceText .. ' ' .. lease
 end
 
--- The release of the only claim in a line.
+-- The row of a claim that begins to wait, if the key lives long enough for it.
+local function waitingRow(behind, last, ttl)
+  local expires = wall + tonumber(presence)
+  if tonumber(ttl) < math.max(expires, tonumber(last)) + retentionUs then return end
+  return '- ' .. behind .. string.format(' 0 %.0f ', expires) .. wallText .. ' ' .. wanted
+end
+
+-- One holds, and nobody waits yet.
+local function waitFirst(key, head)
+  local last, ttl, seen, holder, hold, expires, held, most = string.match(head,
+    '^(%d+) (%d+) (%d+) (%S+) %- (%- %d+ (%d+) %d+ (%d+) (%d+) .*)$')
+  if not last or holder == id or most ~= capacity or tonumber(held) + tonumber(permits) <= tonumber(most) then return end
+  if tonumber(expires) <= wall or tonumber(seen) > wall then return end
+  if mode == 'try' then return 'busy' end
+  local row = waitingRow(holder, last, ttl)
+  if not row then return end
+  redis.call('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. held .. ' ' .. expires .. ' ' .. most .. ' '
+    .. holder .. ' ' .. id .. ' ' .. id .. ' - -', holder, id .. ' ' .. hold, id, row)
+  return 'waiting ' .. presence .. string.format(' 1 %.0f ', tonumber(expires) - wall) .. last
+end
+
+local LINE = '^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- %-$'
+
+-- Others wait already.
+local function waitLast(key, head)
+  local last, ttl, seen, used, soonest, most, holder, first, tail = string.match(head, LINE)
+  if not last or first == '-' or most ~= capacity or tonumber(soonest) <= wall or tonumber(seen) > wall then return end
+  local found = redis.call('HMGET', key, id, first, tail)
+  if found[1] or tonumber(string.match(found[2], '^%S+ %S+ 0 (%d+)')) <= wall then return end
+  if mode == 'try' then return 'busy' end
+  local row = waitingRow(tail, last, ttl)
+  if not row then return end
+  redis.call('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. used .. ' ' .. soonest .. ' ' .. most .. ' '
+    .. holder .. ' ' .. first .. ' ' .. id .. ' - -', tail, id .. string.match(found[3], '^%S+(.*)$'), id, row)
+  return 'waiting ' .. presence .. ' 0 - ' .. last
+end
+
+local function quickClaim(key)
+  if (mode ~= 'queue' and mode ~= 'try') or tonumber(permits) > tonumber(capacity) then return end
+  local head = redis.call('HGET', key, '#')
+  if not head then return takeFree(key, '0', '0') end
+  if string.sub(head, 1, 1) == 'l' then return waitLast(key, head) end
+  local last, ttl = string.match(head, '^(%d+) (%d+)$')
+  if last then return takeFree(key, last, ttl) end
+  return waitFirst(key, head)
+end
+
+-- The only hold goes to the next in line, who wants all of it, too.
+local function handOver(key, head)
+  local last, ttl, seen, used, _, most, holder, first, tail = string.match(head, LINE)
+  if holder ~= id or first == '-' or tonumber(seen) > wall then return end
+  local found = redis.call('HMGET', key, id, first)
+  local endsAt, held = string.match(found[1], '^%S+ %S+ %d+ (%d+) %d+ (%d+) ')
+  if held ~= used or tonumber(endsAt) <= wall then return end
+  local second, expires, claim, share, above, count, receiver = string.match(found[2],
+    '^(%S+) %S+ 0 (%d+) %d+ ((%d+) %d+ 0 (%d+) (%d+) (%S+) .*)$')
+  if share ~= most or tonumber(expires) <= wall then return end
+  local fence, newest = fencesAfter(tonumber(last), tonumber(above), tonumber(count))
+  if tonumber(ttl) < math.max(newest, wall) + retentionUs then return end
+  local fenceText = string.format('%.0f', fence)
+  local lastText = newest == fence and fenceText or string.format('%.0f', newest)
+  local row = ' - ' .. fenceText .. ' ' .. expires .. ' ' .. wallText .. ' ' .. claim
+  if second == '-' then
+    redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. first .. ' -' .. row)
+    redis.call('HDEL', key, id, first)
+  else
+    redis.call('HSET', key, '#', 'line ' .. lastText .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. share .. ' ' .. expires .. ' ' .. most
+      .. ' ' .. first .. ' ' .. second .. ' ' .. tail .. ' - -', first, second .. row)
+    redis.call('HDEL', key, id)
+  end
+  if receiver == client then return '1 ' .. fenceText .. ' ' .. first end
+  redis.call('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
+  return '1'
+end
+
 local function quickRelease(key)
-  local text = redis.call('HGET', key, '#')
-  if not text then return '0' end
-  local counter, holder, expires = string.match(text, '^(%d+ %d+) %d+ (%S+) %d+ (%d+) ')
+  local head = redis.call('HGET', key, '#')
+  if not head then return '0' end
+  if string.sub(head, 1, 1) == 'l' then return handOver(key, head) end
+  local counter, holder, expires = string.match(head, '^(%d+ %d+) %d+ (%S+) %- %- %d+ (%d+) ')
   if holder ~= id or tonumber(expires) <= wall then return end
   redis.call('HSET', key, '#', counter)
   return '1'
 end
 
 local function handle(key, call)
-  id = string.match(call, '^release (%S+)$')
+  id, client = string.match(call, '^release (%S+) (%S+)$')
   local isRelease = id ~= nil
   if not isRelease then
-    mode, id, client, permits, capacity, lease, presence, maxHold, floor, block, info = string.match(call,
-      '^(%S+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+    mode, id, lease, presence, wanted, permits, capacity, maxHold, floor, block = string.match(call,
+      '^(%S+) (%S+) (%d+) (%d+) ((%d+) (%d+) (%d+) (%d+) (%d+) .*)$')
   end
   local reply = (isRelease and quickRelease or quickClaim)(key)
   if reply then return reply end

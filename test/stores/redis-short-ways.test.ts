@@ -1,0 +1,151 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { type Env, systemEnv } from '../../src/base/env.js'
+import type { Connection } from '../../src/contract/store.js'
+import { redis } from '../../src/stores/redis/index.js'
+import { eventually } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
+import { type RedisServer, startRedis } from '../servers/redis.js'
+
+const KEY = 'holdfast:default:{door}'
+const HOUR_MS = 3_600_000
+
+// What the short ways of the turn script must leave to the whole of the line: each case is one that they could get wrong.
+describeOn('redis', 'the short ways of a Redis line', () => {
+  let server: RedisServer
+  let connection: Connection
+  let wallMs: number
+  let granted: string[]
+  const clock: Env = { ...systemEnv, wallMs: () => wallMs }
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  beforeEach(async () => {
+    wallMs = Date.now()
+    granted = []
+    connection = redis(server.url, { env: clock }).connect({
+      id: 'client:1',
+      space: 'default',
+      push: (news) => news.type === 'granted' && granted.push(news.id),
+    })
+    await connection.read('listens from here on', true)
+  })
+  afterEach(async () => {
+    await connection.close()
+    await server.cli('flushall')
+  })
+  afterAll(() => server.stop())
+
+  const ask = (id: string, leaseMs: number, presenceMs = leaseMs, block = 1) =>
+    connection.claim(claimOf('door', id, { leaseMs, presenceMs, block }))
+  const view = async () => {
+    for await (const line of connection.inspect({ prefix: '', resource: 'door' })) return line.claims
+    return []
+  }
+
+  it('a release that comes after the lease is none, and the next one holds all the same', async () => {
+    await ask('c:1', 100)
+    await ask('c:2', 1000)
+    await ask('c:3', 1000)
+    wallMs += 101
+    expect(await connection.release('door', 'c:1')).toBe(false)
+    await eventually('the second is told', () => granted.includes('c:2'))
+  })
+
+  it('a waiter that has lapsed is passed over', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 100)
+    await ask('c:3', 1000)
+    wallMs += 101
+    expect(await connection.release('door', 'c:1')).toBe(true)
+    await eventually('the third is told', () => granted.includes('c:3'))
+    expect(granted).toEqual(['c:3'])
+    expect((await view()).map(({ id }) => id)).toEqual(['c:3'])
+  })
+
+  it('behind a waiter that has lapsed, the one who comes is the next', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 100)
+    wallMs += 101
+    expect(await ask('c:3', 1000)).toMatchObject({ status: 'waiting', isNext: true })
+  })
+
+  it('a waiter with a maxHold holds no longer than that', async () => {
+    await ask('c:1', 1000)
+    await connection.claim(claimOf('door', 'c:2', { leaseMs: 1000, presenceMs: 1000, maxHoldMs: 100 }))
+    await ask('c:3', 1000)
+    await connection.release('door', 'c:1')
+    expect((await view())[0]).toMatchObject({ id: 'c:2', expiresInMs: 100 })
+  })
+
+  it('a block that was asked for is given whole', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 1000, 1000, 4)
+    await ask('c:3', 1000)
+    await ask('c:4', 1000)
+    // The clock stands still, so that only the counter moves the fences.
+    await connection.release('door', 'c:1')
+    const first = (await view())[0]?.fence ?? 0
+    await connection.release('door', 'c:2')
+    expect((await view())[0]?.fence).toBeGreaterThanOrEqual(first + 4)
+  })
+
+  it.each(['a release', 'one more who waits'])(
+    'a clock that is set back moves no deadline: %s',
+    async (what) => {
+      await ask('c:1', 1000)
+      await ask('c:2', 1000)
+      await ask('c:3', 1000)
+      wallMs -= 10_000
+      if (what === 'a release') await connection.release('door', 'c:1')
+      else await ask('c:4', 1000)
+      for (const { expiresInMs } of await view()) expect(expiresInMs).toBeLessThanOrEqual(1000)
+      wallMs += 1001
+      expect(await ask('c:5', 1000)).toMatchObject({ status: 'granted' })
+    },
+  )
+
+  it('the next one of the same client is told by the answer to the release, and not again', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 1000)
+    await server.cli('config', 'resetstat')
+    expect(await connection.release('door', 'c:1')).toBe(true)
+    expect(granted).toEqual(['c:2'])
+    expect(await server.cli('info', 'commandstats')).not.toMatch(/cmdstat_publish/)
+  })
+
+  it('if that answer gets lost, those who wait are told to ask', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    const news: string[] = []
+    const cutOff = redis(`redis://127.0.0.1:${proxy.port}`).connect({
+      id: 'client:2',
+      space: 'default',
+      push: ({ type }) => news.push(type),
+    })
+    try {
+      await cutOff.read('listens from here on', true)
+      for (const id of ['c:1', 'c:2', 'c:3']) await cutOff.claim(claimOf('door', id))
+      proxy.mode = 'lose replies'
+      const release = cutOff.release('door', 'c:1').then(
+        () => 'answered',
+        () => [...news],
+      )
+      await eventually('it is released', async () => (await view())[0]?.id === 'c:2')
+      proxy.mode = 'refuse'
+      // Nobody can have begun to listen anew by then, which would have them ask as well.
+      expect(await release).toEqual(['gap'])
+    } finally {
+      await cutOff.close()
+      await proxy.stop()
+    }
+  })
+
+  it('the key lives as long as the one who waits longest', async () => {
+    await ask('c:1', 1000)
+    for (const [index, hours] of [1, 2, 3].entries()) {
+      await ask(`c:${index + 2}`, 1000, hours * HOUR_MS)
+      expect(Number(await server.cli('pttl', KEY))).toBeGreaterThan(hours * HOUR_MS)
+    }
+  })
+})
