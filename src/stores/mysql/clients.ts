@@ -30,11 +30,11 @@ export class Clients {
     return this.#clients.size === 0
   }
 
-  /** `resourceOf` knows the lines that the call was about. */
-  tell(news: readonly News[], resourceOf: (line: string) => string | undefined): void {
+  /** `resourceOf` knows the lines that the call was about, all of one space. */
+  tell(space: string, news: readonly News[], resourceOf: (line: string) => string | undefined): void {
     for (const [type, line, client, hexId, fence] of news) {
       const resource = resourceOf(line)
-      const told = this.#find(fromHex(client))
+      const told = this.#find(space, fromHex(client))
       if (!told || resource === undefined) continue
       const id = fromHex(hexId)
       told.onNews(type === 'granted' ? { type, resource, id, fence } : { type, resource, id })
@@ -45,8 +45,8 @@ export class Clients {
     for (const client of this.#clients) if (client.space === space) client.onState(key)
   }
 
-  #find(id: string): LocalClient | undefined {
-    for (const client of this.#clients) if (client.id === id) return client
+  #find(space: string, id: string): LocalClient | undefined {
+    for (const client of this.#clients) if (client.id === id && client.space === space) return client
     return undefined
   }
 }

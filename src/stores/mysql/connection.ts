@@ -165,7 +165,7 @@ export class MysqlConnection implements Connection, LocalClient {
     const groups = groupBeats(this.space, beats)
     const [answer] = await this.#call('pulse', [toBytes(this.id), bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
-    this.#user.clients.tell(news, groups.resourceOf)
+    this.#user.clients.tell(this.space, news, groups.resourceOf)
     return beats.map(({ resource, id }, index) => {
       const line = groups.lineOf[index] ?? ''
       const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
@@ -203,7 +203,7 @@ export class MysqlConnection implements Connection, LocalClient {
   async #change<T>(routine: string, resource: string, values: readonly string[]): Promise<T> {
     const [answer] = await this.#call(routine, values)
     const { reply, news } = answer as Answer<T>
-    this.#user.clients.tell(news, () => resource)
+    this.#user.clients.tell(this.space, news, () => resource)
     return reply
   }
 

@@ -2,12 +2,12 @@ import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
-import { type Address, checkPackage, type PackageName, parseAddress } from './address.js'
+import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlConnection } from './connection.js'
 import { Driver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
 import { namesOf } from './sql/names.js'
-import { MysqlUser } from './user.js'
+import { MysqlUser, type MysqlUserOptions } from './user.js'
 
 export type { MysqlPool } from './driver.js'
 
@@ -43,20 +43,53 @@ export interface MysqlOptions {
  * ```
  */
 export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Store {
-  const address = typeof urlOrPool === 'string' ? withOptions(parseAddress(urlOrPool), options) : null
-  if (!address) refuseUrlOptions(options)
-  const connections = checkConnections(options.connections ?? address?.connections ?? 5)
-  const given = address ? null : new Driver(urlOrPool, false)
-  const user = new MysqlUser({
-    openDriver: async () =>
-      given ?? openAddress({ address: address as Address, tls: options.tls, connections }),
-    names: namesOf(options.prefix ?? address?.prefix),
+  return new MysqlStore(
+    typeof urlOrPool === 'string' ? userOfUrl(urlOrPool, options) : userOfPool(urlOrPool, options),
+  )
+}
+
+function userOfUrl(url: string, options: MysqlOptions): MysqlUser {
+  const address = parseAddress(url)
+  const driver = options.driver === undefined ? address.driver : checkPackage(options.driver)
+  const connections = checkConnections(options.connections ?? address.connections ?? 5)
+  const pool = { address: { ...address, driver }, tls: options.tls, connections }
+  return new MysqlUser({
+    openDriver: () => openAddress(pool),
+    ...settingsOf({
+      ...options,
+      ...(address.prefix === undefined ? {} : { prefix: options.prefix ?? address.prefix }),
+    }),
+  })
+}
+
+/** The users of each pool, by their settings: however many store values are made of a pool, its clients tell each other directly. */
+const users = new WeakMap<object, Map<string, MysqlUser>>()
+
+function userOfPool(pool: MysqlPool, options: MysqlOptions): MysqlUser {
+  for (const name of ['driver', 'connections', 'tls'] as const)
+    if (options[name] !== undefined)
+      throw invalid(`${name} says how to open a URL; a pool of yours is used as it is`)
+  const driver = new Driver(pool, false)
+  const settings = settingsOf(options)
+  const make = (): MysqlUser => new MysqlUser({ openDriver: async () => driver, ...settings })
+  // Whoever brings time along gets a user of its own.
+  if (options.env) return make()
+  const known = users.get(pool) ?? new Map<string, MysqlUser>()
+  users.set(pool, known)
+  const key = JSON.stringify([settings.names.line, settings.createSchema, settings.retentionMs])
+  const user = known.get(key) ?? make()
+  known.set(key, user)
+  return user
+}
+
+function settingsOf(options: MysqlOptions): Omit<MysqlUserOptions, 'openDriver'> {
+  return {
+    names: namesOf(options.prefix),
     createSchema: options.createSchema ?? true,
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
-  })
-  return new MysqlStore(user)
+  }
 }
 
 class MysqlStore implements Store {
@@ -77,16 +110,6 @@ class MysqlStore implements Store {
   connect(client: ClientContext): Connection {
     return new MysqlConnection(this.#user, client)
   }
-}
-
-function withOptions(address: Address, { driver }: MysqlOptions): Address {
-  return driver === undefined ? address : { ...address, driver: checkPackage(driver) }
-}
-
-function refuseUrlOptions(options: MysqlOptions): void {
-  for (const name of ['driver', 'connections', 'tls'] as const)
-    if (options[name] !== undefined)
-      throw invalid(`${name} says how to open a URL; a pool of yours is used as it is`)
 }
 
 function checkConnections(connections: unknown): number {

@@ -36,7 +36,7 @@ export interface TurnsContext {
   /** The time as the last argument of a routine. */
   at(): string
   /** Before the calls are answered. */
-  tell(news: readonly News[], resource: string): void
+  tell(news: readonly News[], place: Place): void
 }
 
 /**
@@ -101,7 +101,7 @@ export class Turns {
     const caller = toBytes(calls[0]?.caller ?? '')
     const [row = ''] = await runner.call(routine, [bytes(place.line), caller, ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
-    tell(news, place.resource)
+    tell(news, place)
     return calls.length === 1 ? [reply] : (reply as unknown[])
   }
 }

@@ -29,7 +29,7 @@ export class MysqlUser {
     this.turns = new Turns({
       runner: this.runner,
       at: () => this.at,
-      tell: (news, resource) => this.clients.tell(news, () => resource),
+      tell: (news, { space, resource }) => this.clients.tell(space, news, () => resource),
     })
   }
 
