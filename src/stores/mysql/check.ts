@@ -38,7 +38,7 @@ function checkVersion(version: string): Finding {
   const isMariadb = /mariadb/i.test(version)
   const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10))
   const isNewEnough = isMariadb ? major > 10 || (major === 10 && minor >= 6) : major >= 8
-  const name = `${isMariadb ? 'MariaDB' : 'MySQL'} ${version}`
+  const name = `${isMariadb ? 'MariaDB' : 'MySQL'} ${version.split('-', 1)[0]}`
   if (isNewEnough) return { level: 'fine', about, text: `${name}.` }
   return { level: 'fault', about, text: `${name} is too old; Holdfast needs MySQL 8.0 or MariaDB 10.6.` }
 }
