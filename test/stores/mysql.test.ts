@@ -3,7 +3,7 @@ import { createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import type { HoldfastError } from '../../src/base/errors.js'
-import type { Connection } from '../../src/contract/store.js'
+import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { type MysqlOptions, type MysqlPool, mysql } from '../../src/stores/mysql/index.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
@@ -114,6 +114,26 @@ describeOn('mariadb', 'the MySQL store', () => {
       const away = connect({ driver }, 'mysql://root@127.0.0.1:1/test')
       await expect(away.pulse([])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     }
+  })
+
+  it('tells of a grant also where the claim joined and was promoted in one turn', async () => {
+    const pushes: Push[] = []
+    const context = {
+      id: systemEnv.id(),
+      space: systemEnv.id(),
+      push: (news: Push) => void pushes.push(news),
+    }
+    const connection = mysql(server.url).connect(context)
+    onTestFinished(() => connection.close())
+    await connection.claim(claimOf('door', 'first'))
+    // While this one is under way, the next two wait for it, and then travel together.
+    const again = connection.claim(claimOf('door', 'first'))
+    const joined = connection.claim(claimOf('door', 'second'))
+    const left = connection.release('door', 'first')
+    expect((await again).status).toBe('granted')
+    expect((await joined).status).toBe('waiting')
+    expect(await left).toBe(true)
+    await expect.poll(() => pushes).toMatchObject([{ type: 'granted', resource: 'door', id: 'second' }])
   })
 
   it('keeps names apart that collations would not', async () => {

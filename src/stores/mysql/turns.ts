@@ -1,4 +1,4 @@
-import { systemEnv } from '../../base/env.js'
+import { detached, systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
 import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
@@ -35,7 +35,7 @@ export interface TurnsContext {
   readonly runner: Runner
   /** The time as the last argument of a routine. */
   at(): string
-  /** Before the calls are answered. */
+  /** After the calls were answered. */
   tell(news: readonly News[], place: Place): void
 }
 
@@ -72,13 +72,15 @@ export class Turns {
     }
     const cancel = systemEnv.timer(PATIENCE_MS, goOn, { keepAlive: false })
     this.#ask(place, calls).then(
-      (replies) => {
+      ({ replies, news }) => {
         cancel()
         // The next ones leave first: who is answered here may take a while.
         goOn()
         calls.forEach((call, index) => {
           call.resolve(replies[index])
         })
+        // A claim that joined and was promoted in the same turn must have read its "waiting" before it hears of the grant.
+        if (news.length > 0) detached(() => setImmediate(() => this.#context.tell(news, place)))
       },
       (error) => {
         cancel()
@@ -94,15 +96,14 @@ export class Turns {
     else this.#send(place, waiting.splice(0, MOST_CALLS))
   }
 
-  async #ask(place: Place, calls: readonly Call[]): Promise<readonly unknown[]> {
-    const { runner, tell, at } = this.#context
+  async #ask(place: Place, calls: readonly Call[]): Promise<{ replies: unknown[]; news: readonly News[] }> {
+    const { runner, at } = this.#context
     const [routine, values] = statementOf(place, calls)
     // Others of this process may be among them: they are told in both ways.
     const caller = toBytes(calls[0]?.caller ?? '')
     const [row = ''] = await runner.call(routine, [bytes(place.line), caller, ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
-    tell(news, place)
-    return calls.length === 1 ? [reply] : (reply as unknown[])
+    return { replies: calls.length === 1 ? [reply] : (reply as unknown[]), news }
   }
 }
 
