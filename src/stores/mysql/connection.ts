@@ -1,4 +1,4 @@
-import { systemEnv } from '../../base/env.js'
+import { detached, systemEnv } from '../../base/env.js'
 import type {
   Beat,
   BeatReply,
@@ -62,13 +62,19 @@ export class MysqlConnection implements Connection, LocalClient {
     return this.#context.space
   }
 
-  /** The lookout may have seen the same a moment ago. */
   onNews(news: ClaimNews): void {
-    const { resource, id } = news
-    const line = keyOf(this.space, resource)
+    const line = keyOf(this.space, news.resource)
+    // A claim that joined and was promoted in the same turn has not read yet that it waits.
+    if (news.type === 'lost' || this.#lookout.knows(line, news.id)) this.#tell(line, news)
+    else detached(() => setImmediate(() => this.#tell(line, news)))
+  }
+
+  /** The lookout may have seen the same a moment ago. */
+  #tell(line: string, news: ClaimNews): void {
+    const { id } = news
     const isNew =
       news.type === 'granted' ? this.#lookout.promote(line, id, news.fence) : this.#lookout.forget(line, id)
-    if (isNew) this.#context.push(news)
+    if (isNew && !this.#closing) this.#context.push(news)
   }
 
   onState(key: string): void {

@@ -1,4 +1,4 @@
-import { detached, systemEnv } from '../../base/env.js'
+import { systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
 import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
@@ -35,7 +35,7 @@ export interface TurnsContext {
   readonly runner: Runner
   /** The time as the last argument of a routine. */
   at(): string
-  /** After the calls were answered. */
+  /** Before the calls are answered. */
   tell(news: readonly News[], place: Place): void
 }
 
@@ -76,11 +76,10 @@ export class Turns {
         cancel()
         // The next ones leave first: who is answered here may take a while.
         goOn()
+        this.#context.tell(news, place)
         calls.forEach((call, index) => {
           call.resolve(replies[index])
         })
-        // A claim that joined and was promoted in the same turn must have read its "waiting" before it hears of the grant.
-        if (news.length > 0) detached(() => setImmediate(() => this.#context.tell(news, place)))
       },
       (error) => {
         cancel()
