@@ -16,6 +16,7 @@ export const SERVERS = {
     programs: ['postgres', 'initdb', 'psql'],
     url: { variable: 'HOLDFAST_TEST_POSTGRES_URL', example: 'postgres://postgres@127.0.0.1:5432/postgres' },
   },
+  pgbouncer: { packages: ['pgbouncer'], programs: ['pgbouncer'] },
   mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }

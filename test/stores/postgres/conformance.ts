@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
 import { runCases, type Share } from '../../conformance/run-cases.js'
-import { describeOn } from '../../servers/availability.js'
+import { describeOn, type ServerName } from '../../servers/availability.js'
 import { openPool, type Pool } from './pools.js'
 import { spaced } from './spaced-store.mjs'
 
@@ -20,10 +20,10 @@ export function runCasesOnPostgres(
   driver: NonNullable<PostgresOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  { own = true, share }: { own?: boolean; share?: Share } = {},
+  { own = true, needs = 'postgres', share }: { own?: boolean; needs?: ServerName; share?: Share } = {},
 ): void {
   describeOn(
-    'postgres',
+    needs,
     title,
     () => {
       let place: Place
