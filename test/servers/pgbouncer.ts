@@ -31,6 +31,11 @@ export class PgBouncer extends Server {
     return `postgres://postgres@${this.address}/postgres`
   }
 
+  /** Past the pooler. */
+  get listenUrl(): string {
+    return this.postgres.url
+  }
+
   override async stop(): Promise<void> {
     await super.stop()
     await this.postgres.stop()

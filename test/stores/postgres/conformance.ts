@@ -9,6 +9,8 @@ import { spaced } from './spaced-store.mjs'
 /** Somewhere to run the suite. */
 interface Place {
   url: string
+  /** Of the server itself, where `url` leads to a pooler. */
+  listenUrl?: string
   stop(): Promise<unknown>
 }
 
@@ -42,10 +44,11 @@ export function runCasesOnPostgres(
         storeModule: new URL('spaced-store.mjs', import.meta.url).href,
         async open() {
           const prefix = `${systemEnv.id()}/`
-          const url = `${place.url}?driver=${driver}&connections=2`
+          const listen = place.listenUrl ?? true
+          const url = `${place.url}?driver=${driver}&connections=2&listen=${encodeURIComponent(listen)}`
           let count = 0
           return {
-            store: () => spaced(postgres(pool, { retention: count++ % 2 ? '1m' : '2m' }), prefix),
+            store: () => spaced(postgres(pool, { listen, retention: count++ % 2 ? '1m' : '2m' }), prefix),
             url: `${url}#${prefix}`,
             dispose: async () => {},
           }
