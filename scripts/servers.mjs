@@ -18,6 +18,11 @@ export const SERVERS = {
   },
   pgbouncer: { packages: ['pgbouncer'], programs: ['pgbouncer'] },
   mariadb: { packages: ['mariadb-server'], programs: ['mariadbd', 'mariadb-install-db', 'mariadb'] },
+  zookeeper: {
+    // With the libraries of others that can share a line with ours.
+    packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
+    programs: ['java', '/usr/share/java/zookeeper.jar'],
+  },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 
