@@ -50,7 +50,8 @@ Options:
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
   --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
-                       (default: $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+                       (default: $HOLDFAST_STORE, else one file of this user,
+                       ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
