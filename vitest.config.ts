@@ -15,6 +15,8 @@ export default defineConfig({
     maxConcurrency: 10,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // What must happen is waited for longer than a busy machine takes.
+    expect: { poll: { timeout: 30_000 } },
     // Seeds and figures that tests print are part of the record.
     printConsoleTrace: false,
   },

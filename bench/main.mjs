@@ -2,8 +2,9 @@
 import { parseArgs } from 'node:util'
 import { embedded } from './embedded.mjs'
 import { redis } from './redis.mjs'
+import { zookeeper } from './zookeeper.mjs'
 
-const SUITES = { embedded, redis }
+const SUITES = { embedded, redis, zookeeper }
 
 const { values, positionals } = parseArgs({
   options: {

@@ -16,10 +16,16 @@ export const SERVERS = {
     programs: ['postgres', 'initdb', 'psql'],
     url: { variable: 'HOLDFAST_TEST_POSTGRES_URL', example: 'postgres://postgres@127.0.0.1:5432/postgres' },
   },
+  pgbouncer: { packages: ['pgbouncer'], programs: ['pgbouncer'] },
   mariadb: {
     packages: ['mariadb-server'],
     programs: ['mariadbd', 'mariadb-install-db', 'mariadb'],
     url: { variable: 'HOLDFAST_TEST_MYSQL_URL', example: 'mysql://root@127.0.0.1:3306/test' },
+  },
+  zookeeper: {
+    // With the libraries of others that can share a line with ours.
+    packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
+    programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }

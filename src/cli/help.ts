@@ -1,5 +1,6 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, postgres://HOST/DB, …
-                   (default: $HOLDFAST_STORE, else a file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
+                   postgres://HOST/DB, … (default: $HOLDFAST_STORE, else one file of this user,
+                   ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
@@ -48,8 +49,9 @@ Options:
   --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, … (default: $HOLDFAST_STORE,
-                       else one file of this user, ~/.local/state/holdfast/locks.db)
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
+                       (default: $HOLDFAST_STORE, else one file of this user,
+                       ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 

@@ -87,11 +87,11 @@ export class Acquisition implements ClaimListener {
 
   /** Asks until there is an answer. Never rejects. A newer ask, after the place was lost, ends an older one. */
   async #ask(): Promise<void> {
-    const { env, calls } = this.#engine
+    const { env, calls, capabilities } = this.#engine
     const claim = this.#claim
     const id = claim.id
     const deadline = env.now() + calls.storeTimeoutMs
-    claim.asked(env.now())
+    claim.asked(env.now(), capabilities.perHoldLease)
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
       const sentAt = env.now()
       try {

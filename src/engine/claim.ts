@@ -76,6 +76,8 @@ export class Claim {
   #placeUntil = 0
   /** A grant that is not above this fence was given to an earlier stay in line under the same id, which has lapsed since. */
   #grantsAbove = 0
+  /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
+  sessionMs = Infinity
   /** When to speak of this claim in a pulse. */
   dueAt = Infinity
   /** A pulse with this claim is on its way. */
@@ -171,13 +173,16 @@ export class Claim {
 
   /** How long the store keeps this claim after a pulse that it has answered. */
   get aliveMs(): number {
-    return this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs
+    return Math.min(this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs, this.sessionMs)
   }
 
-  /** The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated. */
-  asked(now: number): void {
+  /**
+   * The first sending under this id. A push that overtakes the reply is counted from here, also when the request was repeated; but where
+   * the store's session decides how long a place is kept, only a reply can tell, and such a push has to be confirmed.
+   */
+  asked(now: number, isKeptAsAsked: boolean): void {
     this.acknowledgedAt = now
-    this.#placeUntil = now + this.spec.presenceMs
+    this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
   }
 
   /** The store has said that the place in line is kept. */
@@ -203,7 +208,7 @@ export class Claim {
 
   hold(fence: number, validUntil: number, now: number): void {
     this.phase = 'held'
-    this.#heldAt = now
+    this.#heldAt = Math.min(now, this.acknowledgedAt)
     this.fence = fence
     this.validUntil = validUntil
     this.listener.onHeld()

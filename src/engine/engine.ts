@@ -3,6 +3,7 @@ import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
 import type {
   Beat,
+  Capabilities,
   ClaimView,
   Connection,
   Finding,
@@ -30,6 +31,7 @@ export interface EngineOptions {
 export class Engine {
   readonly env: Env
   readonly space: string
+  readonly capabilities: Capabilities
   readonly storeName: string
   readonly calls: Calls
   readonly pulse: Pulse
@@ -38,7 +40,6 @@ export class Engine {
   readonly #clientId: string
   readonly #process = { host: hostname(), pid: process.pid }
   readonly #plainInfo = JSON.stringify(this.#process)
-  readonly #confirmHandOffs: boolean
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
@@ -51,9 +52,9 @@ export class Engine {
     this.env = options.env
     this.space = options.space
     this.storeName = store.name
+    this.capabilities = store.capabilities
     this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
     this.#clientId = this.env.id()
-    this.#confirmHandOffs = store.capabilities.confirmHandOffs ?? false
     this.connection = store.connect({
       id: this.#clientId,
       space: options.space,
@@ -63,8 +64,9 @@ export class Engine {
       calls: this.calls,
       connection: this.connection,
       env: this.env,
-      capabilities: store.capabilities,
+      capabilities: this.capabilities,
       claims: () => this.#claims.values(),
+      expire: (claim) => this.#expire(claim),
       withdraw: (claim) => void this.withdraw(claim.resource, claim.id),
     })
     this.states = new States({ env: this.env, calls: this.calls, connection: this.connection })
@@ -178,7 +180,7 @@ export class Engine {
   /** Whether a claim is held and valid at this moment. If its time has run out, that is told at once. */
   checkValidity(claim: Claim): boolean {
     const isValid = claim.isValid(this.env.now())
-    if (!isValid) claim.expire(this.env.now())
+    if (!isValid) this.#expire(claim)
     return isValid
   }
 
@@ -275,6 +277,13 @@ export class Engine {
     await this.calls.within(this.calls.storeTimeoutMs, () => this.connection.close())
   }
 
+  /** Its validity has run out. Where a session decides about that, and lives on after all, the store would keep the hold for nobody. */
+  #expire(claim: Claim): void {
+    if (claim.phase !== 'held') return
+    claim.expire(this.env.now())
+    if (!this.capabilities.perHoldLease) void this.withdraw(claim.resource, claim.id)
+  }
+
   #onPush(news: Push): void {
     if (news.type === 'state') return this.states.changed(news.key)
     if (news.type === 'gap') {
@@ -295,9 +304,9 @@ export class Engine {
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
     const validUntil = claim.handedOffUntil()
-    if (this.#confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    if (this.capabilities.confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
-    const isLeaseShort = validUntil - this.env.now() < claim.spec.leaseMs / 2
+    const isLeaseShort = validUntil - this.env.now() < claim.aliveMs / 2
     if (isLeaseShort) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }

@@ -98,7 +98,9 @@ export class Hold implements AsyncDisposable {
     const ms = toMs(duration, { name: 'extend', minMs: 1 })
     this.#throwIfNotHeld()
     const reply = await this.#engine.renew(this.#claim, { leaseMs: leaseForMs(ms) })
-    if (reply.leaseMs + 1 < ms) throw cappedByMaxHold(this.resource, ms, reply.leaseMs)
+    if (reply.leaseMs + 1 >= ms) return
+    const isCapped = this.#claim.spec.maxHoldMs !== null
+    throw (isCapped ? cappedByMaxHold : cappedBySession)(this.resource, ms, reply.leaseMs)
   }
 
   /**
@@ -215,4 +217,9 @@ export class Hold implements AsyncDisposable {
 function cappedByMaxHold(resource: string, askedMs: number, leftMs: number): HoldfastError {
   const message = `extend(${Math.round(askedMs)} ms) passes the maxHold of '${resource}', which ends in ${Math.round(leftMs)} ms; acquire with a longer maxHold`
   return new HoldfastError('INVALID_ARGUMENT', message, { resource })
+}
+
+function cappedBySession(resource: string, askedMs: number, leftMs: number): HoldfastError {
+  const message = `extend(${Math.round(askedMs)} ms) is more than this store can promise for '${resource}': its session gives ${Math.round(leftMs)} ms at a time; raise the store's sessionTimeout, or rely on renewals`
+  return new HoldfastError('UNSUPPORTED', message, { resource })
 }

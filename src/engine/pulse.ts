@@ -9,6 +9,8 @@ import { type Claim, driftMs } from './claim.js'
 const DUE_AFTER = 1 / 3
 /** Claims that are due within this part of their interval travel along: many claims, few calls. */
 const TRAVEL_ALONG = 0.25
+/** Where a session's time is nearly over, or a hold's cap is near, it is not asked for more and more often. */
+const LEAST_TERM_MS = 100
 const FIRST_RETRY_MS = 25
 const LONGEST_RETRY_MS = 1000
 
@@ -19,6 +21,8 @@ export interface PulseContext {
   readonly capabilities: Capabilities
   /** The client's claims. */
   claims(): Iterable<Claim>
+  /** Ends a hold whose validity has run out. */
+  expire(claim: Claim): void
   /** Takes back what the store has of a claim that nobody wants. */
   withdraw(claim: Claim): void
 }
@@ -40,6 +44,7 @@ export class Pulse {
   /** After the store has answered for a claim: when to speak of it next. */
   plan(claim: Claim, reply?: Waiting): void {
     const { env, capabilities } = this.#context
+    if (reply) this.#noteTerm(claim, reply.presenceMs)
     const intervalMs = claim.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
     claim.dueAt = claim.acknowledgedAt + intervalMs
     if (reply?.isNext) {
@@ -76,7 +81,7 @@ export class Pulse {
     const along: Claim[] = []
     let isAnyDue = false
     for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held' && now >= claim.validUntil) claim.expire(now)
+      if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
       if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
@@ -168,12 +173,17 @@ export class Pulse {
   /** The store says that the claim is held, and until when. */
   held(claim: Claim, fence: number, validUntil: number): void {
     const now = this.#context.env.now()
+    this.#noteTerm(claim, validUntil - claim.acknowledgedAt)
     if (claim.phase === 'held') claim.renew(validUntil)
     // The answer took longer than what it grants: ask again before anybody relies on it.
     // By the agenda, never at once: where answers come without a turn of the event loop, no timer would ever run.
     else if (validUntil <= now) return this.#again(claim, now + 1)
     else claim.hold(fence, validUntil, now)
     this.plan(claim)
+  }
+
+  #noteTerm(claim: Claim, termMs: number): void {
+    if (!this.#context.capabilities.perHoldLease) claim.sessionMs = Math.max(termMs, LEAST_TERM_MS)
   }
 
   #again(claim: Claim, at: number): void {

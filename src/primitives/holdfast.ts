@@ -83,7 +83,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * A client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`. Resolves when the store has answered.
+   * A client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT` or `zookeeper://HOST:PORT`. Resolves when the
+   * store has answered.
    *
    * @example
    * ```ts

@@ -17,6 +17,7 @@ const SCHEMES: Readonly<Record<string, Opener>> = {
   'redis+cluster': async (rest) => openRedis('redis+cluster', rest),
   'rediss+cluster': async (rest) => openRedis('rediss+cluster', rest),
   sqlite: async (rest) => (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, '')),
+  zookeeper: async (rest) => (await import('../stores/zookeeper/index.js')).zookeeperFromUrl(rest),
 }
 
 /** The memory stores of this process: the same URL is the same store, as everywhere else. */

@@ -18,8 +18,11 @@ export interface HistoryOptions {
    * `server`: the store's clock is not ours; nothing lapses within a history, and durations are not compared.
    */
   clock?: 'injected' | 'server'
-  /** Whether fences grow in the whole store (the default), or per resource. */
-  fences?: 'store' | 'resource'
+  /**
+   * Whether fences grow in the whole store (the default), or per resource. `group`: per resource, and in any order among those
+   * (readers) that are granted together.
+   */
+  fences?: 'store' | 'resource' | 'group'
   /** How long a push may take, in real milliseconds, before it counts as missing. */
   pushPatienceMs?: number
 }

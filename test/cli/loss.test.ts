@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Bench, isRunning, killAfterwards, type Running, until } from './processes.js'
 
 /** A robbed holder learns it at its next renewal at the latest. */
-const QUICK = ['--lease', '900ms']
+const QUICK = ['--lease', '3s']
 
 /** The pids that a script has written as "name pid". */
 async function pidOf(running: Running, name: string): Promise<number> {

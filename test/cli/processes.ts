@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 
 const ROOT = new URL('../../', import.meta.url)
 const MAIN = fileURLToPath(new URL('dist/cli/main.js', ROOT))
-const DEADLINE_MS = 20_000
+const DEADLINE_MS = 40_000
 
 export interface Outcome {
   code: number | null

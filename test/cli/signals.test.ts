@@ -64,7 +64,7 @@ test('Ctrl-Z stops the command too; both go on together', async () => {
 test('Ctrl-Z for longer than the lease: the command does not go on without the lock', async () => {
   const bench = new Bench()
   const script = 'echo "command $$"; read line; echo "read $line"'
-  const running = bench.script('a', ['--lease', '500ms', '--grace', '200ms'], script)
+  const running = bench.script('a', ['--lease', '3s', '--grace', '200ms'], script)
   const command = killAfterwards(Number((await running.wrote(/command (\d+)/))[1]))
   running.kill('SIGTSTP')
   const next = bench.script('a', [], 'echo mine')

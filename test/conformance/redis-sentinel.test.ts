@@ -1,6 +1,29 @@
+import { createSentinel } from 'redis'
 import { startRedisSentinel } from '../servers/redis-sentinel.js'
-import { runCasesOnRedis } from '../stores/redis/conformance.js'
+import { runCasesOnClient, runCasesOnRedis } from '../stores/redis/conformance.js'
 
-runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', () => startRedisSentinel(), {
+/** Nobody dies here: a machine that stands still for a moment shall not lead to a fail-over, which may lose grants. */
+const start = () => startRedisSentinel(() => ({}), 60_000)
+
+runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', start, {
   share: { part: 0, of: 3 },
 })
+
+runCasesOnRedis('redis', 'redis with Sentinels through node-redis', start, {
+  share: { part: 1, of: 3 },
+})
+
+runCasesOnClient(
+  "redis with Sentinels through node-redis' own client of them",
+  start,
+  async ({ name, sentinels }) => {
+    const client = createSentinel({
+      name,
+      sentinelRootNodes: sentinels.map(({ port }) => ({ host: '127.0.0.1', port })),
+    })
+    client.on('error', () => {})
+    await client.connect()
+    return { client, end: () => client.destroy() }
+  },
+  { share: { part: 2, of: 3 } },
+)

@@ -9,4 +9,4 @@ it('the suite runs from the built package, under another test runner, on a store
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--test-reporter', 'tap', suite], { env })
   expect(`${stdout}${stderr}`).toContain('# pass 4')
   expect(status).toBe(0)
-}, 60_000)
+}, 150_000)

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../src/base/errors.js'
 import type { Hold } from '../../src/engine/hold.js'
 import { now, pass } from '../../src/testing/conformance/checks.js'
+import { Lateness } from './lateness.js'
 
 export interface Grant {
   readonly client: number
@@ -24,11 +25,12 @@ export interface WatchedHold {
   reported(): Promise<void>
 }
 
-/** A timer can fire so late on a busy machine. What the holder asks, `isValid`, is not late at all. */
+/** A timer can fire so late, and later if the machine stands still. What the holder asks, `isValid`, is not late at all. */
 const LATE_MS = 1000
 
 /** Looks at every grant, and writes down what must not be. */
 export class Judge {
+  readonly lateness = new Lateness()
   readonly grants: Grant[] = []
   readonly overlaps: Conflict[] = []
   readonly lowered: Conflict[] = []
@@ -95,7 +97,10 @@ export class Judge {
   }
 
   #watch(hold: Hold, grant: Grant): WatchedHold {
+    const { lateness } = this
     let validUntil = now() + hold.remainingMs
+    let lateMs = lateness.totalMs
+    const latest = (): number => validUntil + LATE_MS + lateness.totalMs - lateMs
     let lostAt: number | null = null
     const { signal } = hold
     signal.addEventListener('abort', () => {
@@ -104,12 +109,14 @@ export class Judge {
     })
     return {
       look() {
-        if (hold.isValid) validUntil = now() + hold.remainingMs
+        if (!hold.isValid) return
+        validUntil = now() + hold.remainingMs
+        lateMs = lateness.totalMs
       },
       end: () => void this.#open.delete(hold),
       reported: async () => {
-        while (lostAt === null && !signal.aborted && now() <= validUntil + LATE_MS) await pass(3)
-        if (lostAt === null || lostAt > validUntil + LATE_MS)
+        while (lostAt === null && !signal.aborted && now() <= latest()) await pass(3)
+        if (lostAt === null || lostAt > latest())
           this.lateLosses.push(`fence ${grant.fence} of ${grant.resource}, client ${grant.client}`)
       },
     }

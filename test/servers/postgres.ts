@@ -44,6 +44,26 @@ export class PostgresServer extends Server {
     return psql(this.port, sql)
   }
 
+  /** With its sessions, each of which is a process of its own. */
+  override pause(): void {
+    const sessions = childrenOf(this.pid)
+    super.pause()
+    for (const pid of sessions) signal(pid, 'SIGSTOP')
+  }
+
+  override resume(): void {
+    if (!this.isRunning) return
+    for (const pid of childrenOf(this.pid)) signal(pid, 'SIGCONT')
+    super.resume()
+  }
+
+  /** Ends every session but the one that does it. */
+  async dropClients(): Promise<void> {
+    await this.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+    )
+  }
+
   /** Also waits for its sessions, which end by themselves a moment later: until then it cannot be started again. */
   override async kill(signal?: NodeJS.Signals): Promise<void> {
     const sessions = this.isRunning ? childrenOf(this.pid) : []
@@ -88,7 +108,7 @@ function optionsOf(server: Server): string[] {
   return ['-D', server.dataFolder, '-p', String(server.port), ...settings.flatMap((each) => ['-c', each])]
 }
 
-async function psql(port: number, sql: string): Promise<string> {
+export async function psql(port: number, sql: string): Promise<string> {
   const where = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres', '-d', 'postgres']
   const { stdout } = await run(program('psql'), [...where, '-XAtq', '-v', 'ON_ERROR_STOP=1', '-c', sql], {
     timeout: 10_000,
@@ -97,7 +117,7 @@ async function psql(port: number, sql: string): Promise<string> {
 }
 
 /** The server refuses to run as root. */
-function asPostgres(): string[] {
+export function asPostgres(): string[] {
   return isRoot() ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
 }
 
@@ -112,6 +132,14 @@ function isRoot(): boolean {
 
 function program(name: string): string {
   return find(name) ?? name
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 function childrenOf(pid: number): number[] {

@@ -13,7 +13,7 @@ const SENTINELS = 3
  * time after one ping period, so down-after must be well above that, or healthy servers are given up. What a replica last told counts for five
  * ping periods, and it is asked once a second: below 250 it is mostly too old to be promoted.
  */
-const DOWN_AFTER = '1000'
+const DOWN_AFTER_MS = 1000
 const PERIODS = ['ping-period', '400', 'info-period', '500', 'publish-period', '200', 'ask-period', '100']
 const FAIL_OVER_LIMIT_MS = 60_000
 
@@ -98,9 +98,13 @@ export class RedisSentinel {
   }
 }
 
-/** Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1). */
+/**
+ * Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1). A test in which nobody dies gives a long
+ * `downAfterMs`, or a machine that stands still for a moment leads to a fail-over.
+ */
 export async function startRedisSentinel(
   node: (index: number) => RedisOptions = () => ({}),
+  downAfterMs = DOWN_AFTER_MS,
 ): Promise<RedisSentinel> {
   needServer('redis')
   const primary = new RedisServer(await freePort(), node(0))
@@ -111,7 +115,8 @@ export async function startRedisSentinel(
   const group = new RedisSentinel([primary, replica], sentinels)
   try {
     await Promise.all([primary.start(), replica.start()])
-    for (let count = 0; count < SENTINELS; count++) sentinels.push(await sentinelOf(group.name, primary.port))
+    for (let count = 0; count < SENTINELS; count++)
+      sentinels.push(await sentinelOf(group.name, primary.port, downAfterMs))
     // A Sentinel finds replicas by asking the primary now and then: there must be one by the first time.
     await eventually('the link', async () => (await replica.info('master_link_status')) === 'up')
     await Promise.all(sentinels.map((sentinel) => sentinel.start()))
@@ -123,7 +128,7 @@ export async function startRedisSentinel(
   }
 }
 
-async function sentinelOf(name: string, masterPort: number): Promise<Server> {
+async function sentinelOf(name: string, masterPort: number, downAfterMs: number): Promise<Server> {
   const kind = {
     name: 'sentinel',
     command: (server: Server) => ['redis-server', configOf(server), '--sentinel'],
@@ -133,7 +138,7 @@ async function sentinelOf(name: string, masterPort: number): Promise<Server> {
         'bind 127.0.0.1',
         `dir ${server.dataFolder}`,
         `sentinel monitor ${name} 127.0.0.1 ${masterPort} 2`,
-        `sentinel down-after-milliseconds ${name} ${DOWN_AFTER}`,
+        `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
         `sentinel failover-timeout ${name} 2000`,
       ]
       await writeFile(configOf(server), `${lines.join('\n')}\n`)

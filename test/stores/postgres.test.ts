@@ -64,7 +64,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     refuses(new pg.Client(server.url), {}, /Pool of pg/)
     refuses(undefined, {}, /takes a URL/)
     refuses('mysql://localhost/a', {}, /no PostgreSQL URL/)
-    refuses(`${server.url}?listen=no`, {}, /true or false/)
+    refuses(`${server.url}?listen=no`, {}, /true, false or the URL/)
     refuses(server.url, { driver: 'mysql2' as 'pg' }, /pg, postgres/)
     refuses(server.url, { connections: 0 }, /from 1 on/)
     refuses(server.url, { schema: 'x'.repeat(64) }, /63 bytes/)

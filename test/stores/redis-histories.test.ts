@@ -40,7 +40,7 @@ describeOn(
           runs: 100,
         })
       },
-      90_000,
+      300_000,
     )
   },
   { own: false },

@@ -50,6 +50,11 @@ describeOn('redis', 'the Redis store', () => {
       await own.connect()
       return { client: own, isAlive: () => own.ping(), end: () => own.destroy() }
     },
+    'node-redis with a key prefix': async () => {
+      const own = createClient({ url: server.url, keyPrefix: 'app[1]:' })
+      await own.connect()
+      return { client: own, isAlive: () => own.ping(), end: () => own.destroy() }
+    },
     'node-redis with RESP 2': async () => {
       const own = createClient({ url: server.url, RESP: 2 })
       await own.connect()

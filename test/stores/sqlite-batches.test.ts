@@ -139,7 +139,7 @@ describe('a file that somebody else has', () => {
     raw.exec('BEGIN IMMEDIATE')
     const claims = Promise.all([client.claim(request('r', '1')), client.claim(request('r', '2'))])
     // The timers of this very process go on: nothing blocks it.
-    await vi.waitFor(() => expect(waits.length).toBeGreaterThan(8))
+    await vi.waitFor(() => expect(waits.length).toBeGreaterThan(8), 30_000)
     raw.exec('COMMIT')
     expect(await claims).toMatchObject([{ status: 'granted' }, { status: 'waiting' }])
     // By then they no longer grow, so that only jitter makes them differ.
@@ -189,7 +189,7 @@ describe('a file that somebody else has', () => {
     }
     const client = connect(sqlite(path, { env }))
     const given = client.claim(request('r', '1')).catch((error: unknown) => error)
-    await vi.waitFor(() => expect(retries).toBeGreaterThan(5))
+    await vi.waitFor(() => expect(retries).toBeGreaterThan(5), 30_000)
     env.nowMs += 3001
     expect(await given).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     // One for the raw user and one for the store, however often it has tried.

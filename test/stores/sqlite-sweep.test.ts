@@ -27,7 +27,7 @@ describe('what the dead leave behind', () => {
       expect(readdirSync(`${path}-wires`)).not.toContain(deadEnd)
       // The ends of the living stay.
       expect(readdirSync(`${path}-wires`)).toHaveLength(2)
-    })
+    }, 30_000)
   })
 
   it('does not include the watches of a client that only waits', async () => {
@@ -44,11 +44,11 @@ describe('what the dead leave behind', () => {
     const watcher = connect(sqlite(path, { env: ticking }))
     await watcher.read('k', true)
     const raw = await openRaw(path)
-    await vi.waitFor(() => expect(timers).toHaveLength(1))
+    await vi.waitFor(() => expect(timers).toHaveLength(1), 30_000)
     for (let minute = 1; minute <= 20; minute += 1) {
       env.nowMs += 60_000
       timers.shift()?.()
-      await vi.waitFor(() => expect(ask(raw, 'SELECT seen FROM watcher')).toBe(env.nowMs))
+      await vi.waitFor(() => expect(ask(raw, 'SELECT seen FROM watcher')).toBe(env.nowMs), 30_000)
     }
   })
 })

@@ -23,7 +23,7 @@ describe('wires', () => {
     if (!one || !two) throw new Error('unreachable')
     const clients = Array.from({ length: 100 }, (_, index) => `c\n${index}`)
     await Promise.all(clients.map((client) => one.wires.send('two', [message(client)])))
-    await vi.waitFor(() => expect(two.heard).toEqual(clients))
+    await vi.waitFor(() => expect(two.heard).toEqual(clients), 30_000)
     one.wires.close()
     two.wires.close()
   })
@@ -37,7 +37,7 @@ describe('wires', () => {
       await new Promise((resolve) => setImmediate(resolve))
     }
     await sweeping
-    await vi.waitFor(() => expect(two?.heard).toHaveLength(20))
+    await vi.waitFor(() => expect(two?.heard).toHaveLength(20), 30_000)
     one?.wires.close()
     two?.wires.close()
   })
@@ -45,10 +45,10 @@ describe('wires', () => {
   it('are taken down at both ends', async () => {
     const [one, two] = ends(tempFolder().path('locks.db'), 'one', 'two')
     await one?.wires.send('two', [message('x')])
-    await vi.waitFor(() => expect(two?.heard).toEqual(['x']))
+    await vi.waitFor(() => expect(two?.heard).toEqual(['x']), 30_000)
     two?.wires.close()
     // Ours ends with theirs: the next message finds nobody, instead of a socket that nobody reads.
-    await vi.waitFor(() => expect(one?.wires.size).toBe(0))
+    await vi.waitFor(() => expect(one?.wires.size).toBe(0), 30_000)
     one?.wires.close()
   })
 
@@ -66,7 +66,7 @@ describe('wires', () => {
     rmSync(`${path}-wires`, { recursive: true })
     two?.wires.check()
     await one?.wires.send('two', [message('x')])
-    await vi.waitFor(() => expect(two?.heard).toEqual(['x']))
+    await vi.waitFor(() => expect(two?.heard).toEqual(['x']), 30_000)
     one?.wires.close()
     two?.wires.close()
   })
@@ -76,7 +76,7 @@ describe('wires', () => {
     mkdirSync(folder)
     const [one, two] = ends(`${folder}/locks.db`, 'one', 'two')
     await one?.wires.send('two', [message('x')])
-    await vi.waitFor(() => expect(two?.heard).toEqual(['x']))
+    await vi.waitFor(() => expect(two?.heard).toEqual(['x']), 30_000)
     expect(readdirSync(folder)).toEqual([])
     one?.wires.close()
     two?.wires.close()

@@ -7,7 +7,7 @@ export interface UrlParts {
   readonly driver?: PackageName
   readonly connections?: number
   readonly schema?: string
-  readonly listen?: boolean
+  readonly listen?: boolean | string
 }
 
 const EXAMPLE = 'postgres://user:password@host:5432/database'
@@ -27,14 +27,14 @@ export function readUrl(text: string): UrlParts {
   const connections = take('connections')
   const schema = take('schema')
   const listen = take('listen')
-  if (listen !== undefined && listen !== 'true' && listen !== 'false')
-    throw invalid(`listen is '${listen}' in the URL, but must be true or false`)
+  if (listen !== undefined && !/^(true|false|postgres(ql)?:.*)$/i.test(listen))
+    throw invalid(`listen is '${listen}' in the URL, but must be true, false or the URL of the server itself`)
   const rest = parameters.toString()
   return {
     url: rest === '' ? address : `${address}?${rest}`,
     ...(driver === undefined ? {} : { driver: checkPackage(driver) }),
     ...(connections === undefined ? {} : { connections: Number(connections) }),
     ...(schema === undefined ? {} : { schema }),
-    ...(listen === undefined ? {} : { listen: listen === 'true' }),
+    ...(listen === undefined ? {} : { listen: listen === 'true' || (listen !== 'false' && listen) }),
   }
 }

@@ -4,9 +4,10 @@ import { invalid } from '../../base/errors.js'
 import type { Store } from '../../contract/store.js'
 import { readUrl } from './address.js'
 import type { Driver } from './driver.js'
-import { checkPackage, openAddress, type PackageName } from './packages.js'
+import { type Address, checkPackage, openAddress, type PackageName } from './packages.js'
 import { isPgPool, PgDriver } from './pg.js'
 import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
+import { SplitDriver } from './split-driver.js'
 import { PostgresStore } from './store.js'
 import { lockOfPool, type SqlTransaction } from './transactions/index.js'
 import type { TransactionLock } from './transactions/lock.js'
@@ -47,8 +48,11 @@ export interface PostgresOptions {
   connections?: number
   /** With a URL: the TLS options of the driver (its `ssl`). */
   tls?: object | boolean
-  /** Whether to keep one connection for messages (LISTEN). Say false behind a pooler in transaction mode. true unless told. */
-  listen?: boolean
+  /**
+   * Whether to keep one connection for messages (LISTEN); true unless told. Behind a pooler in transaction mode, which drops them: false, or
+   * the URL of the server itself.
+   */
+  listen?: boolean | string
   /** How long an unused resource's row is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
   retention?: Duration
   /** Time other than the server's, for simulations. */
@@ -85,7 +89,7 @@ function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
     tls: options.tls,
   }
   return new PostgresUser({
-    openDriver: () => openAddress(address, env),
+    openDriver: () => heardBy(openAddress(address, env), options.listen ?? listen, address, env),
     ...settingsOf({
       ...(schema === undefined ? {} : { schema }),
       ...(listen === undefined ? {} : { listen }),
@@ -124,17 +128,31 @@ const users = new WeakMap<object, Map<string, PostgresUser>>()
 function userOfPool(pool: unknown, options: PostgresOptions): PostgresUser {
   for (const name of ['driver', 'connections', 'tls'] as const)
     if (options[name] !== undefined) throw invalid(`${name} is for a URL; a pool of yours is used as it is`)
-  const openDriver = driverOf(pool, options.env ?? systemEnv)
+  const env = options.env ?? systemEnv
+  const open = driverOf(pool, env)
+  const openDriver = (): Promise<Driver> => heardBy(open(), options.listen, {}, env)
   const settings = settingsOf(options)
   // Whoever brings time along gets a user of its own.
   if (options.env) return new PostgresUser({ openDriver, ...settings })
   const known = users.get(pool as object) ?? new Map<string, PostgresUser>()
   users.set(pool as object, known)
   const { schema, listen, retentionMs } = settings
-  const key = JSON.stringify([schema, listen, retentionMs])
+  const key = JSON.stringify([schema, listen, options.listen, retentionMs])
   const user = known.get(key) ?? new PostgresUser({ openDriver, ...settings })
   known.set(key, user)
   return user
+}
+
+/** Messages come by a connection of their own, where a URL says so. */
+async function heardBy(
+  driver: Promise<Driver>,
+  listen: boolean | string | undefined,
+  { driver: name, tls }: Partial<Address>,
+  env: Env,
+): Promise<Driver> {
+  if (typeof listen !== 'string') return driver
+  const messages = await openAddress({ url: listen, driver: name, connections: 2, tls }, env)
+  return new SplitDriver(await driver, messages)
 }
 
 function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
@@ -150,7 +168,7 @@ function settingsOf(options: PostgresOptions): Omit<PostgresUserOptions, 'openDr
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
     schema: checkSchema(options.schema ?? 'holdfast'),
-    listen: options.listen ?? true,
+    listen: checkListen(options.listen ?? true),
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   }
 }
@@ -160,6 +178,14 @@ function checkSchema(schema: unknown): string {
   if (typeof schema !== 'string' || schema === '' || schema.includes('\0') || Buffer.byteLength(schema) > 63)
     throw invalid(`schema is '${String(schema)}', but must be a name of 1 to 63 bytes`)
   return schema
+}
+
+/** Whether to listen at all. */
+function checkListen(listen: unknown): boolean {
+  if (typeof listen === 'string') readUrl(listen)
+  else if (typeof listen !== 'boolean')
+    throw invalid(`listen must be true, false or a URL, not ${String(listen)}`)
+  return listen !== false
 }
 
 function checkConnections(connections: unknown): number {

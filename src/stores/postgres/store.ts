@@ -3,7 +3,7 @@ import { PostgresConnection } from './connection.js'
 import type { PostgresUser } from './user.js'
 
 /** While messages are not heard, whoever is next in line asks so often. */
-const ASK_NEXT_EVERY_MS = 500
+const ASK_NEXT_EVERY_MS = 200
 
 export class PostgresStore implements Store {
   readonly name = 'postgres'

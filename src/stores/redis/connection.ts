@@ -213,6 +213,8 @@ export class RedisConnection implements Connection {
     try {
       for (const claim of claims) await this.claim(claim)
       await this.pulse(claims)
+      // Tells of a loss and of a grant by messages; a release tells its own client by the answer.
+      await this.evict(resource, null)
       for (const { id } of claims) await this.release(resource, id)
       await this.read(resource, true)
       return this.#user.ears.refusal ?? null

@@ -4,6 +4,11 @@ import type { Script } from './lua/script.js'
 export interface Driver {
   /** Whether a script may only touch the keys of one slot. */
   readonly isCluster: boolean
+  /**
+   * Of a client that we have opened: resolves when its connection is gone for good. The next call opens another one; a client that tries
+   * by itself would keep the process from ending for as long as its server is gone.
+   */
+  readonly ended?: Promise<void>
   /** How many connections were lost so far. A client may silently send again what was under way then. */
   readonly losses: number
   /** Has every master learn a script, ahead of the calls that follow. What fails here is made up for by `run`. */
@@ -57,8 +62,6 @@ export interface Ear {
 export interface EarHandlers {
   onMessage(channel: string, message: string): void
   onEnd(): void
-  /** For clients that mend their connection by themselves: something may have been missed. */
-  onGap(): void
 }
 
 const counted = new WeakMap<object, { count: number }>()

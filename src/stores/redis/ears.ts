@@ -13,6 +13,9 @@ export interface Listener {
 const ECHO_EVERY_MS = 5000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
+/** After so many failures, some 10 s, there is time between two attempts for a process to end that has nothing else to do. */
+const MANY_FAILURES = 15
+const LONG_RETRY_MS = 5000
 
 /** The one connection for messages of a store value, for all its clients and channels. It comes back whenever it is cut. */
 export class Ears {
@@ -96,7 +99,6 @@ export class Ears {
           for (const listener of this.#listeners.get(channel) ?? []) listener.onMessage(message)
         },
         onEnd: () => this.#onEnd(ear),
-        onGap: () => this.#tellGap([...this.#listeners.keys()]),
       })
       ear = opened
       this.#ear = opened
@@ -172,7 +174,8 @@ export class Ears {
   #retry(): void {
     if (this.#listeners.size === 0) return
     this.#cancelRetry()
-    const pauseMs = backoffMs(++this.#failures, this.#env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS)
+    const longestMs = ++this.#failures > MANY_FAILURES ? LONG_RETRY_MS : LONGEST_RETRY_MS
+    const pauseMs = backoffMs(this.#failures, this.#env.random(), FIRST_RETRY_MS, longestMs)
     const open = (): void => void this.#open().catch(() => {})
     this.#cancelRetry = this.#env.timer(pauseMs, open, { keepAlive: false })
   }

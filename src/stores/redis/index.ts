@@ -78,10 +78,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     replicas: checkReplicas(options),
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
-  return new RedisStore(user, {
-    isCluster: address ? address.kind === 'cluster' : isCluster(urlOrClient),
-    mayMissMessages: address ? isUnwatchedAddress(address) : isUnwatched(urlOrClient),
-  })
+  return new RedisStore(user, address ? address.kind === 'cluster' : isCluster(urlOrClient))
 }
 
 class RedisStore implements Store {
@@ -89,14 +86,14 @@ class RedisStore implements Store {
   readonly capabilities: Capabilities
   readonly #user: RedisUser
 
-  constructor(user: RedisUser, topology: { isCluster: boolean; mayMissMessages: boolean }) {
+  constructor(user: RedisUser, isCluster: boolean) {
     this.#user = user
     this.capabilities = {
       perHoldLease: true,
       // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
       // and in a call of its own it does not suffer from a dead master of others.
-      maxBeats: topology.isCluster ? 1 : 1000,
-      askNextEveryMs: topology.mayMissMessages ? 1000 : null,
+      maxBeats: isCluster ? 1 : 1000,
+      askNextEveryMs: null,
       // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
       confirmHandOffs: user.replicas !== null,
     }
@@ -110,16 +107,6 @@ class RedisStore implements Store {
 function isCluster(client: unknown): boolean {
   const { nodes, nodeClient } = client as { nodes?: unknown; nodeClient?: unknown }
   return typeof nodes === 'function' || typeof nodeClient === 'function'
-}
-
-/** node-redis' Sentinel mends its connection for messages by itself, and does not say so. */
-function isUnwatched(client: unknown): boolean {
-  return typeof (client as { getMasterNode?: unknown }).getMasterNode === 'function'
-}
-
-/** Which package it will be is known only when it is loaded. */
-function isUnwatchedAddress({ kind, driver = 'redis' }: Address): boolean {
-  return kind === 'sentinel' && driver === 'redis'
 }
 
 function opener(from: Address | string | RedisClient): () => Promise<Driver> {

@@ -9,6 +9,7 @@ import {
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
+import { glob } from './names.js'
 
 /** The part of ioredis (5, 6) and iovalkey that is used: a single server or Sentinel. */
 export interface IoredisClient {
@@ -58,14 +59,8 @@ const LOSSES = ['close', '-node', 'node error'] as const
 const KEYS_AT_ONCE = 1000
 
 /** No commands are kept for later: what is repeated, and until when, is the engine's business. It ends for good when it is cut. */
-const EAR_OPTIONS = {
-  lazyConnect: true,
-  retryStrategy: null,
-  autoResubscribe: false,
-  enableReadyCheck: false,
-  maxRetriesPerRequest: 0,
-  keyPrefix: '',
-}
+const ONE_LIFE = { lazyConnect: true, retryStrategy: null, enableReadyCheck: false, maxRetriesPerRequest: 0 }
+const EAR_OPTIONS = { ...ONE_LIFE, autoResubscribe: false, keyPrefix: '' }
 
 export function isIoredis(client: object): client is IoredisClient | IoredisCluster {
   return ['evalsha', 'pipeline', 'duplicate', 'subscribe', 'disconnect'].every(
@@ -80,6 +75,7 @@ function isCluster(client: IoredisClient | IoredisCluster): client is IoredisClu
 /** ioredis and iovalkey, which have the same interface. */
 export class IoredisDriver implements Driver {
   readonly isCluster: boolean
+  readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
   #durableLosses = 0
   readonly #client: IoredisClient | IoredisCluster
@@ -94,7 +90,9 @@ export class IoredisDriver implements Driver {
     this.isCluster = isCluster(client)
     this.#keyPrefix = client.options.keyPrefix ?? ''
     this.#losses = lossesOf(client, LOSSES)
-    if (ownsClient) quieten(client)
+    if (!ownsClient) return
+    quieten(client)
+    this.ended = new Promise((resolve) => client.on('end', resolve))
   }
 
   get losses(): number {
@@ -145,7 +143,7 @@ export class IoredisDriver implements Driver {
       let cursor = '0'
       do {
         // A prefix of the client's own is put before keys, but not before patterns; and what comes back carries it.
-        const found = await node.scan(cursor, 'MATCH', escapeGlob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
+        const found = await node.scan(cursor, 'MATCH', glob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
         cursor = String(found[0])
         yield found[1].map((key) => String(key).slice(prefix.length))
       } while (cursor !== '0')
@@ -191,7 +189,7 @@ export class IoredisDriver implements Driver {
 
   /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
   async #duplicate(): Promise<IoredisClient | IoredisCluster> {
-    const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate()
+    const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate(ONE_LIFE)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     quieten(copy)
     const forget = (): void => {
@@ -219,8 +217,4 @@ function quieten(client: IoredisClient | IoredisCluster): void {
   client.on('error', () => {})
   client.on('connect', unref)
   client.on('+node', (node: IoredisClient) => quieten(node))
-}
-
-function escapeGlob(text: string): string {
-  return text.replace(/[\\*?[\]^]/g, '\\$&')
 }

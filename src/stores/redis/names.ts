@@ -59,6 +59,7 @@ function fromKey(text: string): string {
   return text.includes('%') ? text.replace(/%(25|7B|7D)/g, decodeURIComponent) : text
 }
 
-function glob(text: string): string {
+/** What matches exactly this text, for SCAN. */
+export function glob(text: string): string {
   return text.replace(/[\\*?[\]^]/g, '\\$&')
 }

@@ -1,3 +1,4 @@
+import { HoldfastError } from '../../base/errors.js'
 import {
   byHash,
   type Driver,
@@ -8,6 +9,7 @@ import {
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
+import { glob } from './names.js'
 
 interface ScriptCall {
   keys: string[]
@@ -25,6 +27,8 @@ interface NodeRedisCommon {
   subscribe(channels: string[], listener: (message: unknown, channel: unknown) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   readonly isOpen: boolean
+  /** What it puts before keys, but not before patterns; not documented. Since 6.3. */
+  readonly _keyPrefix?: unknown
 }
 
 /** A client of one server. */
@@ -56,8 +60,8 @@ export interface NodeRedisCluster extends NodeRedisCommon {
 
 interface NodeRedisSentinel extends NodeRedisCommon {
   getMasterNode(): unknown
-  use<T>(work: (client: NodeRedisClient) => Promise<T>): Promise<T>
-  duplicate(overrides?: object): NodeRedisSentinel
+  /** Not documented, but the only way to the client of the present master, with all its settings. In 5 and in 6. */
+  _execute<T>(isReadonly: boolean, work: (master: NodeRedisClient) => Promise<T>): Promise<T>
 }
 
 interface NodeRedisMulti {
@@ -89,19 +93,27 @@ function isSentinel(client: AnyNodeRedis): client is NodeRedisSentinel {
 /** The package `redis`. */
 export class NodeRedisDriver implements Driver {
   readonly isCluster: boolean
+  readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
   #durableLosses = 0
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
-  #durable: Promise<AnyNodeRedis> | undefined
+  readonly #keyPrefix: string
+  #durable: Promise<NodeRedisClient | NodeRedisCluster> | undefined
   #nextNode = 0
 
   constructor(client: AnyNodeRedis, ownsClient: boolean) {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
+    this.#keyPrefix = String(client._keyPrefix ?? '')
     this.#losses = lossesOf(client, LOSSES)
-    if (ownsClient) quieten(client)
+    if (!ownsClient) return
+    quieten(client)
+    this.ended = new Promise((resolve) => {
+      if (isCluster(client)) onNodeEnd(client, resolve)
+      else onEnd(client, resolve)
+    })
   }
 
   get losses(): number {
@@ -109,10 +121,8 @@ export class NodeRedisDriver implements Driver {
   }
 
   async teach(script: Script): Promise<void> {
-    const client = this.#client
     try {
-      if (isSentinel(client)) await client.use((node) => node.scriptLoad(script.text))
-      else await Promise.all((await this.#masters(client)).map((node) => node.scriptLoad(script.text)))
+      await Promise.all((await this.#masters()).map((node) => node.scriptLoad(script.text)))
     } catch {
       // Told by the first call.
     }
@@ -132,11 +142,9 @@ export class NodeRedisDriver implements Driver {
     const client = await this.#durable
     const call = { keys: [...keys], arguments: [...args] }
     const run = async (start: (multi: NodeRedisMulti) => NodeRedisMulti) => {
-      const send = (one: { multi(routing: string): NodeRedisMulti }): Promise<unknown[]> =>
-        start(one.multi(keys[0] ?? ''))
-          .wait(wanted.count, Math.ceil(wanted.timeoutMs))
-          .execAsPipeline()
-      const [reply, acknowledged] = await (isSentinel(client) ? client.use(send) : send(client))
+      const [reply, acknowledged] = await start(client.multi(keys[0] ?? ''))
+        .wait(wanted.count, Math.ceil(wanted.timeoutMs))
+        .execAsPipeline()
       if (reply instanceof Error) throw reply
       return { reply, acknowledged: Number(acknowledged) }
     }
@@ -147,18 +155,9 @@ export class NodeRedisDriver implements Driver {
   }
 
   async *scan(pattern: string): AsyncIterable<readonly string[]> {
-    const client = this.#client
-    if (isSentinel(client)) {
+    for (const node of await this.#masters()) {
       for (let cursor = ''; cursor !== '0'; ) {
-        const portion = await client.use((node) => scanOnce(node, cursor || '0', pattern))
-        cursor = portion.cursor
-        yield portion.keys
-      }
-      return
-    }
-    for (const node of await this.#masters(client)) {
-      for (let cursor = ''; cursor !== '0'; ) {
-        const portion = await scanOnce(node, cursor || '0', pattern)
+        const portion = await scanOnce(node, cursor || '0', glob(this.#keyPrefix) + pattern)
         cursor = portion.cursor
         yield portion.keys
       }
@@ -167,9 +166,11 @@ export class NodeRedisDriver implements Driver {
 
   async masters(): Promise<readonly Master[]> {
     const client = this.#client
-    if (isSentinel(client))
-      return [{ name: null, command: (...words) => client.use((node) => node.sendCommand(words)) }]
-    if (!isCluster(client)) return [{ name: null, command: (...words) => client.sendCommand(words) }]
+    if (!isCluster(client))
+      return (await this.#masters()).map((node) => ({
+        name: null,
+        command: (...words) => node.sendCommand(words),
+      }))
     return client.masters.map((node) => ({
       name: node.address ?? 'a node',
       command: async (...words) => (await client.nodeClient(node as never)).sendCommand(words),
@@ -177,23 +178,9 @@ export class NodeRedisDriver implements Driver {
   }
 
   async openEar(handlers: EarHandlers): Promise<Ear> {
-    const client = this.#client
-    if (isSentinel(client)) return openSentinelEar(client, handlers)
-    const node = isCluster(client) ? await this.#someNode(client) : client
-    const ear = node.duplicate({
-      // It ends for good when it is cut, so that whoever listens knows of it.
-      socket: { ...node.options?.socket, reconnectStrategy: false },
-      disableOfflineQueue: true,
-    })
-    let hasEnded = false
-    const end = (): void => {
-      if (!hasEnded) handlers.onEnd()
-      hasEnded = true
-    }
-    ear.on('error', end)
-    ear.on('end', end)
+    const ear = oneLife(await this.#someNode())
+    onEnd(ear, handlers.onEnd)
     await ear.connect()
-    ear.unref()
     return earOf(ear, handlers)
   }
 
@@ -204,28 +191,35 @@ export class NodeRedisDriver implements Driver {
     if (this.#ownsClient) destroy(this.#client)
   }
 
-  async #masters(client: NodeRedisClient | NodeRedisCluster): Promise<NodeRedisClient[]> {
+  async #masters(): Promise<NodeRedisClient[]> {
+    const client = this.#client
+    if (isSentinel(client)) return [await masterOf(client)]
     if (!isCluster(client)) return [client]
     return Promise.all(client.masters.map((node) => client.nodeClient(node as never)))
   }
 
   /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
-  async #someNode(cluster: NodeRedisCluster): Promise<NodeRedisClient> {
-    const { masters } = cluster
-    const node = masters[this.#nextNode++ % Math.max(1, masters.length)]
+  async #someNode(): Promise<NodeRedisClient> {
+    const client = this.#client
+    if (isSentinel(client)) return masterOf(client)
+    if (!isCluster(client)) return client
+    const node = client.masters[this.#nextNode++ % Math.max(1, client.masters.length)]
     if (!node) throw new Error('No node of the Cluster is known yet')
-    return cluster.nodeClient(node as never)
+    return client.nodeClient(node as never)
   }
 
   /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
-  async #duplicate(): Promise<AnyNodeRedis> {
-    const copy: AnyNodeRedis = this.#client.duplicate()
+  async #duplicate(): Promise<NodeRedisClient | NodeRedisCluster> {
+    const client = this.#client
+    // A Sentinel puts its prefix before keys by itself; its master knows of none.
+    const overrides = isSentinel(client) ? { keyPrefix: this.#keyPrefix } : {}
+    const copy = isCluster(client) ? client.duplicate() : oneLife(await this.#someNode(), overrides)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
-    quieten(copy)
+    if (isCluster(copy)) quieten(copy)
     const forget = (): void => {
       this.#durable = undefined
     }
-    copy.on('end', forget)
+    onEnd(copy, forget)
     try {
       await copy.connect()
       return copy
@@ -240,6 +234,13 @@ export class NodeRedisDriver implements Driver {
   }
 }
 
+/** A node that has given up, while the Cluster is open, would be so for good. */
+function onNodeEnd(cluster: NodeRedisCluster, end: () => void): void {
+  cluster.on('node-error', () => {
+    if (cluster.masters.some(({ client }) => client?.isOpen === false)) end()
+  })
+}
+
 function earOf(client: NodeRedisCommon, { onMessage }: EarHandlers): Ear {
   const hear = (message: unknown, channel: unknown): void => onMessage(String(channel), String(message))
   return {
@@ -249,13 +250,37 @@ function earOf(client: NodeRedisCommon, { onMessage }: EarHandlers): Ear {
   }
 }
 
-/** A Sentinel mends its connections by itself and does not say when; the store asks a little more often there. */
-async function openSentinelEar(client: NodeRedisSentinel, handlers: EarHandlers): Promise<Ear> {
-  const ear = client.duplicate()
-  ear.on('error', () => {})
-  ear.on('topology-change', handlers.onGap)
-  await ear.connect()
-  return earOf(ear, handlers)
+async function masterOf(sentinel: NodeRedisSentinel): Promise<NodeRedisClient> {
+  if (typeof sentinel._execute !== 'function')
+    throw new HoldfastError(
+      'UNSUPPORTED',
+      "This version of redis hides its Sentinel's master; give a URL (redis+sentinel://…) instead",
+      { store: 'redis' },
+    )
+  return sentinel._execute(false, async (master) => master)
+}
+
+/** One more connection, which ends for good when it is cut, so that whoever uses it knows of it. */
+function oneLife(client: NodeRedisClient, overrides: object = {}): NodeRedisClient {
+  const copy = client.duplicate({
+    ...overrides,
+    socket: { ...client.options?.socket, reconnectStrategy: false },
+    disableOfflineQueue: true,
+  })
+  quieten(copy)
+  return copy
+}
+
+/** A client that may not connect again says 'error' when it is cut, and 'end' when it is closed. */
+function onEnd(client: NodeRedisCommon, end: () => void): void {
+  let hasEnded = false
+  const look = (): void => {
+    if (client.isOpen || hasEnded) return
+    hasEnded = true
+    end()
+  }
+  client.on('error', look)
+  client.on('end', look)
 }
 
 /** Of a client that we have opened: its errors are told by the calls that fail, and it does not keep the process from ending. */

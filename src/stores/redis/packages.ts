@@ -3,7 +3,7 @@ import type { Address } from './address.js'
 import type { Driver } from './driver.js'
 import { outOfReach } from './failures.js'
 import { type IoredisClient, type IoredisCluster, IoredisDriver } from './ioredis.js'
-import { type NodeRedisClient, NodeRedisDriver } from './node-redis.js'
+import { type NodeRedisClient, type NodeRedisCluster, NodeRedisDriver } from './node-redis.js'
 
 export type PackageName = 'ioredis' | 'redis' | 'iovalkey'
 
@@ -17,8 +17,7 @@ interface IoredisModule {
 
 interface NodeRedisModule {
   createClient(options: object): NodeRedisClient
-  createCluster(options: object): NodeRedisClient
-  createSentinel(options: object): NodeRedisClient
+  createCluster(options: object): NodeRedisCluster
 }
 
 /** Opens what a URL names, by the named package or the first that is installed. */
@@ -43,13 +42,17 @@ async function loadPackage(wanted: PackageName | undefined): Promise<{ name: Pac
   throw new HoldfastError('UNSUPPORTED', message, { store: 'redis' })
 }
 
-/** Nothing is kept for later and nothing is sent twice by the client: what is repeated, and until when, is the engine's business. */
+/**
+ * Nothing is kept for later, nothing is sent twice and nothing is tried again by the client: what is repeated, and until when, is the
+ * engine's business.
+ */
 const IOREDIS_OPTIONS = {
   lazyConnect: true,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  retryStrategy: reconnectMs,
+  retryStrategy: null,
+  sentinelRetryStrategy: null,
 }
 
 async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address): Promise<Driver> {
@@ -65,19 +68,16 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
           lazyConnect: true,
           enableOfflineQueue: false,
           redisOptions: login,
-          clusterRetryStrategy: reconnectMs,
+          clusterRetryStrategy: null,
+          // A busy machine may take longer than the second that it gives by itself.
+          slotsRefreshTimeout: 3000,
         })
       : new Redis({
           ...IOREDIS_OPTIONS,
           ...login,
           db: database,
           ...(kind === 'sentinel'
-            ? {
-                sentinels: nodes,
-                name: address.master,
-                sentinelRetryStrategy: reconnectMs,
-                enableTLSForSentinelMode: tls,
-              }
+            ? { sentinels: nodes, name: address.master, enableTLSForSentinelMode: tls }
             : nodes[0]),
         })
   const driver = new IoredisDriver(client, true)
@@ -86,38 +86,58 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
 }
 
 async function openNodeRedis(module: NodeRedisModule, address: Address): Promise<Driver> {
-  const { kind, nodes, tls, username, password, database, master } = address
-  const socket = { reconnectStrategy: reconnectMs, ...(tls ? { tls } : {}) }
+  const { kind, nodes, tls, username, password, database } = address
   const options = {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     disableOfflineQueue: true,
-    socket,
   }
-  const open = {
-    single: () => module.createClient({ ...options, database, socket: { ...socket, ...nodes[0] } }),
-    cluster: () =>
-      module.createCluster({
-        rootNodes: nodes.map((node) => ({ socket: node })),
-        defaults: options,
-        // It looks for the new master of a slot only that often; 5 s by itself.
-        topologyRefreshOnReconnectionAttemptStrategy: 500,
-      }),
-    sentinel: () =>
-      module.createSentinel({
-        name: master,
-        sentinelRootNodes: nodes,
-        nodeClientOptions: { ...options, database },
-      }),
-  }
-  const client = open[kind]()
+  const socket = tls ? { tls } : {}
+  const client =
+    kind === 'cluster'
+      ? module.createCluster({
+          rootNodes: nodes.map((node) => ({ socket: node })),
+          defaults: { ...options, socket: { ...socket, reconnectStrategy: reconnectMs } },
+          // It looks for the new master of a slot only that often; 5 s by itself.
+          topologyRefreshOnReconnectionAttemptStrategy: 500,
+        })
+      : module.createClient({
+          ...options,
+          database,
+          socket: { ...socket, ...(await serverOf(module, address)), reconnectStrategy: false },
+        })
   const driver = new NodeRedisDriver(client, true)
   await connected(client, driver, kind)
   return driver
 }
 
-function reconnectMs(attempt: number): number {
-  return Math.min(1000, 20 * 2 ** Math.min(attempt, 10))
+/**
+ * The server that the address names, or its Sentinels. Its client is opened anew whenever it is cut, so they are asked again after each
+ * fail-over; node-redis' own Sentinel client loses messages in one, and keeps the process from ending.
+ */
+async function serverOf(module: NodeRedisModule, { kind, nodes, master }: Address): Promise<object> {
+  if (kind !== 'sentinel') return nodes[0] ?? {}
+  const failures: string[] = []
+  for (const node of nodes) {
+    const sentinel = module.createClient({ socket: { ...node, reconnectStrategy: false } })
+    sentinel.on('error', () => {})
+    try {
+      await sentinel.connect()
+      const found = await sentinel.sendCommand(['SENTINEL', 'get-master-addr-by-name', master])
+      if (Array.isArray(found)) return { host: String(found[0]), port: Number(found[1]) }
+      failures.push(`${node.host}:${node.port} knows no master '${master}'`)
+    } catch (error) {
+      failures.push(`${node.host}:${node.port}: ${error instanceof Error ? error.message : error}`)
+    } finally {
+      if (sentinel.isOpen) sentinel.destroy()
+    }
+  }
+  throw outOfReach(`no Sentinel named the master (${failures.join('; ')})`)
+}
+
+/** For a node of a Cluster, which may come back or be replaced meanwhile. After some 10 s the whole Cluster is opened anew instead. */
+function reconnectMs(attempt: number): number | false {
+  return attempt > 14 ? false : Math.min(1000, 20 * 2 ** attempt)
 }
 
 /** The first failure is told at once, with its reason; the caller decides whether to try again. */

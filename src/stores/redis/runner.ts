@@ -4,7 +4,11 @@ import { closed } from './failures.js'
 import type { Script, Scripts } from './lua/script.js'
 import { turnScript } from './lua/turn.js'
 
+/** A failure to open is told again for so long. */
+const PAUSE_MS = 20
+
 export interface RunnerOptions {
+  readonly env: Env
   openDriver(): Promise<Driver>
   readonly retentionMs: number
   /** null: the server's clock, as it must be. A simulation gives its own. */
@@ -27,7 +31,7 @@ export class Runner {
     this.#isWanted = true
   }
 
-  /** A failed attempt is forgotten: the next call tries anew. */
+  /** A failed attempt is forgotten, and so is a connection that is gone: the next call tries anew. */
   open(): Promise<Driver> {
     if (!this.#isWanted) return Promise.reject(closed())
     if (this.#opening) return this.#opening
@@ -35,13 +39,20 @@ export class Runner {
     this.#opening = opening
     opening.then(
       (driver) => {
-        if (this.#opening === opening) this.driver = driver
+        if (this.#opening !== opening) return
+        this.driver = driver
+        void driver.ended?.then(() => this.#forget(opening)).then(() => driver.close())
       },
-      () => {
-        if (this.#opening === opening) this.#opening = undefined
-      },
+      // However many call while the server is gone, it is not tried without a pause.
+      () => void this.#options.env.timer(PAUSE_MS, () => this.#forget(opening), { keepAlive: false }),
     )
     return opening
+  }
+
+  #forget(opening: Promise<Driver>): void {
+    if (this.#opening !== opening) return
+    this.#opening = undefined
+    this.driver = undefined
   }
 
   async #openOnce(): Promise<Driver> {

@@ -5,7 +5,6 @@ import { Runner, type RunnerOptions } from './runner.js'
 import { Turns } from './turns.js'
 
 export interface RedisUserOptions extends RunnerOptions {
-  readonly env: Env
   readonly prefix: string
   readonly replicas: Replicas | null
 }

@@ -106,7 +106,7 @@ export const abortCases: readonly CaseSpec[] = [
         return go()
       }
       const attempt = scene.lock('door', locks).acquire({ signal: giveUp.signal, lease: LONG_MS })
-      await eventually('the claim is on its way', () => store.count('claim') === 1)
+      await eventually('the claim is on its way', () => store.count('claim') > 0)
       giveUp.abort()
       await rejectsWith('ABORTED', attempt)
       await eventually('the withdrawal', () => store.count('release') > 0)

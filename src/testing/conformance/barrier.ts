@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import type { Barrier } from '../../primitives/barrier.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, throwsWith, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
+import { claimOf, FORGIVING_MS, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 function parties(scene: Scene, count: number): Barrier[] {
@@ -25,8 +25,8 @@ export const barrierCases: readonly CaseSpec[] = [
       await arrived(three, 2)
       await pass(50)
       for (const { isSettled } of meetings) assert.equal(isSettled, false)
-      await inTime('the last one', three.meet(), 4000)
-      await inTime('the others', Promise.all(meetings.map(({ promise }) => promise)), 4000)
+      await inTime('the last one', three.meet())
+      await inTime('the others', Promise.all(meetings.map(({ promise }) => promise)))
       await arrived(one, 0)
       await scene.empty('barrier:phase')
     },
@@ -71,8 +71,8 @@ export const barrierCases: readonly CaseSpec[] = [
       await pass(50)
       assert.equal(meetings.filter(({ isSettled }) => isSettled).length, 2)
       await arrived(first, 1)
-      await inTime('the next round', first.meet(), 4000)
-      await inTime('the extra party', Promise.all(meetings.map(({ promise }) => promise)), 4000)
+      await inTime('the next round', first.meet())
+      await inTime('the extra party', Promise.all(meetings.map(({ promise }) => promise)))
     },
   },
   {
@@ -107,7 +107,7 @@ export const barrierCases: readonly CaseSpec[] = [
       await arrived(one, 1)
       await pass(30)
       assert.equal(waits.isSettled, false, 'met somebody who had gone')
-      await inTime('the meeting', one.meet(), 4000)
+      await inTime('the meeting', one.meet())
       await waits.promise
     },
   },
@@ -165,8 +165,8 @@ export const barrierCases: readonly CaseSpec[] = [
         outcomes[isMet ? 'met' : 'timedOut']++
         // Parties pass in pairs: if one of those who are left cannot, one more must set it free, and none must be needed otherwise.
         const isOdd = (late.length + (isMet ? 1 : 0)) % 2 === 1
-        if (isOdd) await inTime(`the pair of round ${round}`, scene.client().barrier('phase', 2).meet(), 5000)
-        await inTime(`all of round ${round}`, Promise.all(late.map(({ promise }) => promise)), 5000)
+        if (isOdd) await inTime(`the pair of round ${round}`, scene.client().barrier('phase', 2).meet())
+        await inTime(`all of round ${round}`, Promise.all(late.map(({ promise }) => promise)))
         await scene.empty('barrier:phase')
       }
       assert.ok(outcomes.timedOut > 0, 'nobody timed out')
@@ -217,7 +217,7 @@ export const barrierCases: readonly CaseSpec[] = [
     title: 'parties whose pushes and replies get lost meet all the same',
     behaviours: [98, 78],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       store.onPush = () => {}
       const lost = new Set<string>()
       store.around = async (call, go) => {

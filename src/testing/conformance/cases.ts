@@ -34,7 +34,7 @@ import { takeoverCases } from './takeover.js'
 import { upgradeCases } from './upgrades.js'
 
 /** More than any case takes; a case that hangs shall say so whatever the test runner does. */
-const CASE_LIMIT_MS = 60_000
+const CASE_LIMIT_MS = 120_000
 /** For those that are heavy, on a machine with other things to do. */
 const HEAVY_LIMIT_MS = 180_000
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { now, pass, rejectsWith } from './checks.js'
+import { eventually, now, pass, rejectsWith } from './checks.js'
 import { claimOf, LONG_MS, type RawClient, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -157,6 +157,27 @@ export const contractCases: readonly CaseSpec[] = [
     },
   },
   {
+    title: 'whoever watches a state is told of its next change, and of that one only',
+    behaviours: [97, 98, 99],
+    async run(scene) {
+      const [watcher, writer] = [scene.raw(), scene.raw()]
+      const told = (): number => watcher.pushes.filter(({ type }) => type === 'state').length
+      const write = async (expect: number | null): Promise<number> => {
+        const { current } = await writer.write({ key: 'count', expect, value: 'x', retentionMs: null })
+        return current?.version ?? Number.NaN
+      }
+      assert.equal(await watcher.read('count', true), null)
+      const first = await write(null)
+      await eventually('the first change', () => told() === 1)
+      const second = await write(first)
+      await pass(50)
+      assert.equal(told(), 1, 'told without having asked again')
+      assert.equal((await watcher.read('count', true))?.version, second)
+      await write(second)
+      await eventually('the third change', () => told() === 2)
+    },
+  },
+  {
     title: 'a closed connection refuses every call with CLOSED',
     behaviours: [116],
     async run(scene) {
@@ -167,7 +188,15 @@ export const contractCases: readonly CaseSpec[] = [
       await rejectsWith('CLOSED', raw.claim(claimOf('door', 'raw:2')))
       await rejectsWith('CLOSED', raw.pulse([]))
       await rejectsWith('CLOSED', raw.release('door', 'raw:1'))
-      // What it had in lines is left to lapse.
+    },
+  },
+  {
+    title: 'what a closed connection had in lines is left to lapse',
+    behaviours: [116],
+    async run(scene) {
+      const raw = scene.raw()
+      await raw.claim(claimOf('door', 'raw:1'))
+      await raw.close()
       assert.equal((await scene.line('door'))?.holders.length, 1)
     },
   },

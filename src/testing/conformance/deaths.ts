@@ -5,13 +5,13 @@ import { assertIncreasing, eventually, inTime, now, pass, Watched } from './chec
 import { LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
-/** Until when the store keeps the present hold, if nobody renews it: by `now()`. */
-async function heldUntil(scene: Scene, name: string): Promise<number> {
+/** Until when the store keeps the hold of that process, if nobody renews it: by `now()`. */
+async function heldUntil(scene: Scene, name: string, pid: number): Promise<number> {
   // What the answer tells was true when it was asked for, or later.
   const askedAt = now()
-  const holder = (await scene.line(name))?.holders[0]
-  assert.ok(holder, `nobody holds ${name}`)
-  return askedAt + holder.expires.getTime() - systemEnv.wallMs()
+  const holder = (await scene.line(name))?.holders.find((each) => each.pid === pid)
+  // On a slow machine it may be over already.
+  return holder ? askedAt + holder.expires.getTime() - systemEnv.wallMs() : 0
 }
 
 export const deathCases: readonly CaseSpec[] = [
@@ -28,11 +28,12 @@ export const deathCases: readonly CaseSpec[] = [
       const waiting = new Watched(scene.lock('door', next).acquire({ lease: LONG_MS }))
       await scene.waiting('door', 1)
       await worker.kill()
-      const until = await heldUntil(scene, 'door')
+      const until = await heldUntil(scene, 'door', worker.pid)
       assert.equal(await scene.lock('door').tryAcquire(), null)
       await inTime('the lease of the killed holder', waiting.promise)
-      // Rounded to milliseconds on the way through a Date.
-      assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
+      // Rounded to milliseconds on the way through a Date. Of a session nobody knows when it was heard of last.
+      if (scene.perHoldLease)
+        assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
       assert.ok(waiting.settledAt >= claimedAfter + RENEWED_MS)
     },
   },
@@ -49,7 +50,7 @@ export const deathCases: readonly CaseSpec[] = [
       await scene.waiting('door', 4)
       await worker.kill()
       await holder.release()
-      await inTime('the one behind', behind.promise, 15_000)
+      await inTime('the one behind', behind.promise)
     },
   },
   {
@@ -73,7 +74,7 @@ export const deathCases: readonly CaseSpec[] = [
       await scene.waiting('door', 503)
       await worker.kill()
       // The bound is lease + presence + one pulse; the rest is patience with a loaded machine.
-      await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 15_000)
+      await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 30_000)
       assertIncreasing(fences)
       assert.equal(await scene.line('door'), undefined)
     },
@@ -86,7 +87,9 @@ export const deathCases: readonly CaseSpec[] = [
     async run(scene) {
       const survivors = await scene.workers(2, { presence: SHORT_MS })
       for (const survivor of survivors) await survivor.call('hammer', 'door', { lease: SHORT_MS })
-      for (let round = 0; round < 6; round++) {
+      // Each takes a session's time-out where that bounds every lease.
+      const rounds = scene.perHoldLease ? 6 : 2
+      for (let round = 0; round < rounds; round++) {
         const victim = await scene.worker({ presence: SHORT_MS })
         await victim.call('hammer', 'door', { lease: SHORT_MS })
         await pass(10 + systemEnv.random() * 60)

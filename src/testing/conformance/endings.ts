@@ -12,7 +12,7 @@ export const endingCases: readonly CaseSpec[] = [
       const worker = await scene.worker()
       await worker.call('acquire', 'door', { lease: RENEWED_MS })
       await worker.letGo()
-      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
       // Nobody released it: its lease decides.
       await inTime('the lease', scene.client().mutex('door').acquire())
     },
@@ -35,7 +35,7 @@ export const endingCases: readonly CaseSpec[] = [
       assert.equal((await scene.line('door'))?.waiters.length, 2)
       await holder.release()
       for (const worker of [forEver, timed])
-        assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+        assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
       await scene.empty('door')
     },
   },
@@ -51,7 +51,7 @@ export const endingCases: readonly CaseSpec[] = [
       await worker.call('close')
       assert.equal(await scene.line('door'), undefined)
       await worker.letGo()
-      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },
   },
   {
@@ -61,7 +61,7 @@ export const endingCases: readonly CaseSpec[] = [
     async run(scene) {
       const worker = await scene.worker()
       await worker.letGo()
-      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },
   },
   {
@@ -76,7 +76,7 @@ export const endingCases: readonly CaseSpec[] = [
       await pass(400)
       assert.equal(worker.isRunning, true)
       await scene.client().latch('ready', 1).countDown()
-      assert.deepEqual(await inTime('its end', worker.exited, 15_000), { code: 0, signal: null })
+      assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },
   },
   {
@@ -100,7 +100,7 @@ export const endingCases: readonly CaseSpec[] = [
       for (const name of ['a', 'b', 'c', 'barrier:phase', 'election:boss'])
         assert.equal(await scene.line(name), undefined)
       await worker.letGo()
-      assert.deepEqual(await inTime('its end', worker.exited, 10_000), { code: 0, signal: null })
+      assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },
   },
 ]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Push } from '../../contract/store.js'
 import type { Hold } from '../../engine/hold.js'
-import { assertIncreasing, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
+import { assertIncreasing, eventually, inTime, pass, rejectsWith, Watched } from './checks.js'
 import { MUTEX_ALONE } from './guises.js'
 import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
@@ -37,7 +37,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const news: Push[] = []
-      const { locks, store } = scene.intercepted()
+      const { locks, store } = scene.intercepted({ presence: LONG_MS })
       store.onPush = (push, deliver) => {
         news.push(push)
         deliver()
@@ -49,7 +49,7 @@ export const fairnessCases: readonly CaseSpec[] = [
       await scene.waiting('door', 30)
       const calls = store.calls.length
       await holder.release()
-      await inTime('the next one', waiters[0] ?? assert.fail(), 5000)
+      await inTime('the next one', waiters[0] ?? assert.fail())
       await pass(50)
       assert.deepEqual(
         news.map((push) => push.type),
@@ -67,12 +67,10 @@ export const fairnessCases: readonly CaseSpec[] = [
       const silent = scene.raw()
       for (let number = 1; number <= 20; number++)
         await silent.claim(scene.claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
-      const next = new Watched(scene.lock('door').acquire({ lease: RENEWED_MS, label: 'next' }))
+      const next = new Watched(scene.lock('door').acquire({ lease: 6000, label: 'next' }))
       await scene.inLine('door', 'next')
-      const releasedAt = now()
       await holder.release()
       await inTime('the one behind the silent ones', next.promise)
-      assert.ok(next.settledAt - releasedAt < 10_000)
     },
   },
   {
@@ -81,8 +79,10 @@ export const fairnessCases: readonly CaseSpec[] = [
     async run(scene) {
       const silent = scene.raw()
       await silent.claim(scene.claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
+      // On a slow machine the first ones have lapsed before the last ones come, which are then granted at once.
+      const times = { leaseMs: 2 * SHORT_MS, presenceMs: 2 * SHORT_MS }
       for (let number = 1; number <= 50; number++)
-        await silent.claim(scene.claimOf('door', `silent:${number}`, { presenceMs: 2 * SHORT_MS }))
+        await silent.claim(scene.claimOf('door', `silent:${number}`, times))
       const rest = [0, 1, 2].map(() => scene.lock('door').run(() => {}, { lease: RENEWED_MS }))
       await inTime('those behind', Promise.all(rest))
     },
@@ -153,7 +153,7 @@ export const fairnessCases: readonly CaseSpec[] = [
       const waiter = scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       await scene.waiting('door', 1)
       await holder.release()
-      const hold = await inTime('the grant', waiter, 10_000)
+      const hold = await inTime('the grant', waiter)
       assert.equal(hold.isValid, true)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, hold.fence)
     },
@@ -163,7 +163,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [78, 79],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
-      const { locks, store } = scene.intercepted()
+      const { locks, store } = scene.intercepted({ presence: LONG_MS })
       store.onPush = () => {}
       const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
@@ -171,8 +171,7 @@ export const fairnessCases: readonly CaseSpec[] = [
       await pass(20)
       await holder.release()
       store.tell({ type: 'gap' })
-      // The next pulse would come only after a third of the lease.
-      assert.equal((await inTime('the grant', waiter, 10_000)).isValid, true)
+      assert.equal((await inTime('the grant, long before the next pulse', waiter)).isValid, true)
       store.tell({ type: 'gap' })
       await eventually('the hold stays', async () => (await waiter).isValid)
     },
@@ -182,7 +181,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [78, 79],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
-      const { locks, store } = scene.intercepted()
+      const { locks, store } = scene.intercepted({ presence: LONG_MS })
       let reply = (): void => {}
       store.around = async (call, go) => {
         const answer = await go()
@@ -192,7 +191,7 @@ export const fairnessCases: readonly CaseSpec[] = [
       const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
       await holder.release()
-      const hold = await inTime('the hold, without the reply', waiter, 10_000)
+      const hold = await inTime('the hold, without the reply', waiter)
       reply()
       await pass(20)
       assert.equal(hold.isValid, true)
@@ -205,16 +204,15 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [76],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
-      const stays = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
+      const patient = scene.client({ presence: LONG_MS })
+      const stays = new Watched(scene.lock('door', patient).acquire({ lease: LONG_MS }))
       await scene.waiting('door', 1)
       const impatient = scene.client()
-      const startedAt = now()
       for (let time = 0; time < 20; time++)
         await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', impatient).acquire({ wait: 10 }))
-      assert.ok(now() - startedAt < 10_000)
       await scene.waiting('door', 1)
       await holder.release()
-      await inTime('the one who stays', stays.promise, 5000)
+      await inTime('the one who stays', stays.promise)
     },
   },
 ]

@@ -41,7 +41,7 @@ export const fenceCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const raw = scene.raw()
-      await raw.claim(scene.claimOf('door', 'silent:1', { presenceMs: 4000 }))
+      await raw.claim(scene.claimOf('door', 'silent:1', { presenceMs: 6000 }))
       const last = scene.lock('door').acquire({ lease: RENEWED_MS, label: 'last' })
       await scene.inLine('door', 'last')
       await holder.release()
@@ -76,7 +76,7 @@ export const fenceCases: readonly CaseSpec[] = [
         async (hold) => {
           const { fence } = hold
           await door.run((inner) => assert.equal(inner.fence, fence))
-          await hold.extend('5s')
+          await hold.extend(scene.extensionMs)
           assert.equal(hold.fence, fence)
           assert.equal((await scene.line('door'))?.holders[0]?.fence, fence)
         },

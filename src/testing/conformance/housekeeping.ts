@@ -75,7 +75,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       const waiter = settled(locks.mutex('door').acquire())
       await scene.waiting('door', 1)
       store.hang()
-      await inTime('close', settled(locks.close()), 10_000)
+      await inTime('close', settled(locks.close()))
       assert.ok('error' in (await waiter))
     },
   },
@@ -84,18 +84,17 @@ export const housekeepingCases: readonly CaseSpec[] = [
     behaviours: [36, 116, 117],
     async run(scene) {
       const env = new CountingEnv()
-      const { locks, store } = scene.intercepted({ env })
-      await locks.mutex('door').acquire({ lease: RENEWED_MS })
-      // With the timer for its next renewal, which would not be over in time by itself.
-      await locks.mutex('window').acquire({ lease: LONG_MS })
-      const waiter = settled(locks.mutex('door').acquire({ lease: RENEWED_MS }))
+      // The timer for the next pulse would not be over in time by itself.
+      const { locks, store } = scene.intercepted({ env, presence: LONG_MS })
+      await locks.mutex('door').acquire({ lease: LONG_MS })
+      const waiter = settled(locks.mutex('door').acquire({ lease: LONG_MS }))
       await scene.waiting('door', 1)
       await locks.close()
       await waiter
       // An answer that came together with the last one may still be on its way.
       await eventually('no timer is left', () => env.activeTimers === 0)
       const calls = store.calls.length
-      await pass(RENEWED_MS * 0.7)
+      await pass(500)
       assert.equal(store.calls.length, calls)
     },
   },
@@ -158,7 +157,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
         await Promise.all(Array.from({ length: 500 }, (_, index) => visit(number + index)))
       assert.equal(hold.isValid, true)
       assert.equal(rival.isSettled, false)
-      await hold.extend('1m')
+      await hold.extend(scene.extensionMs)
       assert.equal(await hold.release(), true)
       assert.ok((await inTime('the rival', rival.promise)).fence > hold.fence)
     },

@@ -13,7 +13,7 @@ export const idleCases: readonly CaseSpec[] = [
     behaviours: [73, 75],
     alone: true,
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: '1m', presence: '12s' })
+      const { locks, store } = scene.intercepted({ storeTimeout: '1m', presence: '24s' })
       const door = locks.mutex('door')
       const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
       const served: number[] = []
@@ -35,7 +35,7 @@ async function assertIdle(store: InterceptedStore): Promise<void> {
   const callsBefore = store.calls.length
   const startedAt = now()
   const kept = new Set<string>()
-  while (kept.size < WAITERS && now() - startedAt < 20_000) {
+  while (kept.size < WAITERS && now() - startedAt < 40_000) {
     await pass(100)
     for (const { about } of store.calls.slice(callsBefore))
       for (const beat of about as Beat[]) kept.add(beat.id)

@@ -12,7 +12,7 @@ import {
   throwsWith,
   Watched,
 } from './checks.js'
-import { IMPATIENT_MS, SHORT_MS } from './scene.js'
+import { FORGIVING_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const WAITERS = 10_000
@@ -29,7 +29,7 @@ export const latchCases: readonly CaseSpec[] = [
       await pass(30)
       for (const { isSettled } of waits) assert.equal(isSettled, false)
       assert.equal(await one.countDown(), 0)
-      await inTime('all who wait', Promise.all(waits.map(({ promise }) => promise)), 4000)
+      await inTime('all who wait', Promise.all(waits.map(({ promise }) => promise)))
       await scene.client().latch('ready', 3).wait({ wait: 0 })
     },
   },
@@ -42,7 +42,7 @@ export const latchCases: readonly CaseSpec[] = [
       assert.equal(await latch.count(), 0)
       await latch.wait({ wait: 0 })
       const none = scene.client().latch('nothing to wait for', 0)
-      await inTime('the wait', none.wait(), 4000)
+      await inTime('the wait', none.wait())
       assert.equal(await none.countDown(), 0)
     },
   },
@@ -85,7 +85,7 @@ export const latchCases: readonly CaseSpec[] = [
       const stays = latch.wait()
       await rejectsWith('ACQUIRE_TIMEOUT', latch.wait({ wait: 20 }))
       await scene.client().latch('ready', 1).countDown()
-      await inTime('the one who stays', stays, 4000)
+      await inTime('the one who stays', stays)
     },
   },
   {
@@ -105,7 +105,7 @@ export const latchCases: readonly CaseSpec[] = [
     title: 'a count-down whose reply is lost counts once',
     behaviours: [97],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const others = scene.client().latch('ready', 100)
       for (let round = 1; round <= 4; round++) {
         let isLost = false
@@ -130,7 +130,7 @@ export const latchCases: readonly CaseSpec[] = [
     title: 'a count-down that fails on the way is repeated, and one that cannot get through says so',
     behaviours: [97, 115],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const latch = locks.latch('ready', 5)
       let failures = 2
       const failure = new HoldfastError('STORE_UNAVAILABLE', 'On the way', { retryable: true })
@@ -172,7 +172,7 @@ export const latchCases: readonly CaseSpec[] = [
       const waiting = settled(latch.wait())
       await other.reset()
       assert.equal(await other.count(), 3)
-      const outcome = await inTime('the wait for the old number', waiting, 10_000)
+      const outcome = await inTime('the wait for the old number', waiting)
       assert.equal('error' in outcome && (outcome.error as { code?: string }).code, 'CAPACITY_MISMATCH')
     },
   },
@@ -229,7 +229,7 @@ export const latchCases: readonly CaseSpec[] = [
       await eventually('the first read', () => store.count('read') > 0)
       await pass(20)
       await scene.client().latch('ready', 1).countDown()
-      await inTime('the wait', wait, 15_000)
+      await inTime('the wait', wait)
     },
   },
   {
@@ -246,11 +246,11 @@ export const latchCases: readonly CaseSpec[] = [
       const wait = locks.latch('ready', 1).wait()
       await eventually('the first look, and the one that watches', () => answered >= 2)
       store.cut('read')
-      await scene.client().latch('ready', 1).countDown()
       const reads = store.count('read')
+      await scene.client().latch('ready', 1).countDown()
       await eventually('two reads that failed', () => store.count('read') >= reads + 2)
       store.heal()
-      await inTime('the wait', wait, 15_000)
+      await inTime('the wait', wait)
     },
   },
   {

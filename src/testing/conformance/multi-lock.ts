@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { HoldfastError } from '../../base/errors.js'
 import type { MultiHold } from '../../primitives/multi-hold.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, throwsWith } from './checks.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -110,7 +110,7 @@ export const multiLockCases: readonly CaseSpec[] = [
     title: 'claims of all() whose replies are lost count once',
     behaviours: [100, 31],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const lost = new Set<string>()
       store.around = async (call, go) => {
         const reply = await go()
@@ -153,7 +153,7 @@ export const multiLockCases: readonly CaseSpec[] = [
             { lease },
           )
       }
-      await inTime('all tasks', Promise.all(sets.map(task)))
+      await inTime('all tasks', Promise.all(sets.map(task)), 60_000)
       await allEmpty(scene, 'a', 'b', 'c', 'd')
     },
   },
@@ -235,7 +235,7 @@ export const multiLockCases: readonly CaseSpec[] = [
     title: 'a release that fails keeps none of the others, and is told',
     behaviours: [102],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const hold = await locks.all(['a', 'b', 'c']).acquire({ lease })
       store.around = (call, go) =>
         call.method === 'release' && call.about === 'b' ? Promise.reject(new TypeError('broken')) : go()
@@ -279,8 +279,8 @@ export const multiLockCases: readonly CaseSpec[] = [
       await eventually('more than a lease', () => now() > until || !hold.isValid)
       assert.equal(hold.isValid, true)
       const calledAt = now()
-      await hold.extend('20s')
-      assert.ok(hold.remainingMs >= 20_000 - (now() - calledAt) - 1)
+      await hold.extend(scene.extensionMs)
+      assert.ok(hold.remainingMs >= scene.extensionMs - (now() - calledAt) - 1)
     },
   },
   {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ClaimRequest } from '../../contract/store.js'
 import { eventually, inTime, pass, rejectsWith, settled } from './checks.js'
 import { LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
@@ -49,7 +50,9 @@ export const ownerCases: readonly CaseSpec[] = [
       await holder.release()
       const holds = await inTime('all of them', Promise.all(asking))
       assert.equal(new Set(holds.map((hold) => hold.fence)).size, 1)
-      assert.equal(store.count('claim'), 1)
+      // One that is asked for again on a slow machine keeps its id.
+      const claims = store.calls.filter(({ method }) => method === 'claim')
+      assert.equal(new Set(claims.map(({ about }) => (about as ClaimRequest).id)).size, 1)
       for (const hold of holds) assert.equal(await hold.release(), true)
       assert.equal(await scene.line('door'), undefined)
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { assertIncreasing, eventually, inTime, now } from './checks.js'
+import { assertIncreasing, eventually, inTime } from './checks.js'
 import { LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -87,15 +87,13 @@ export const processCases: readonly CaseSpec[] = [
     behaviours: [20, 78],
     processes: true,
     async run(scene) {
-      const worker = await scene.worker()
+      const worker = await scene.worker({ presence: LONG_MS })
       for (let round = 0; round < 5; round++) {
         const holder = await scene.client().mutex('door').acquire({ lease: LONG_MS })
         const waiting = worker.call('acquire', 'door', { lease: LONG_MS })
         await scene.waiting('door', 1)
-        const releasedAt = now()
         await holder.release()
-        const { hold, at } = await inTime('the hand-off', waiting)
-        assert.ok(at - releasedAt < 5000, `woken after ${at - releasedAt} ms`)
+        const { hold } = await inTime('the hand-off', waiting)
         assert.equal(await worker.call('release', hold), true)
       }
     },

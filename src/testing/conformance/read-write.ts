@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Hold } from '../../engine/hold.js'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { claimOf, FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -224,7 +224,7 @@ export const readWriteCases: readonly CaseSpec[] = [
     title: 'a downgrade whose reply is lost is repeated; nobody comes between',
     behaviours: [82],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const writer = await locks.readWrite('config').write.acquire({ lease })
       const second = new Watched(scene.client().readWrite('config').write.acquire({ lease }))
       await scene.waiting('config', 1)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import { eventually, inTime, pass, rejectsWith, Watched } from './checks.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const releaseCases: readonly CaseSpec[] = [
@@ -85,7 +85,7 @@ export const releaseCases: readonly CaseSpec[] = [
     title: 'a release whose reply is lost is repeated, and gives true',
     behaviours: [31],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       store.around = async (call, go) => {
         const reply = await go()
@@ -101,7 +101,7 @@ export const releaseCases: readonly CaseSpec[] = [
     title: 'a repeated release does not touch who came in between',
     behaviours: [24, 31],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       const next = scene.lock('door').acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)

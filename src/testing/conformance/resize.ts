@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { eventually, inTime, pass, rejectsWith, Watched } from './checks.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
+import { FORGIVING_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -110,7 +110,7 @@ export const resizeCases: readonly CaseSpec[] = [
     title: 'a resize whose reply is lost is repeated, and counts once',
     behaviours: [93],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       store.around = async (call, go) => {
         const reply = await go()
         const isFirst = call.method === 'resize' && store.count('resize') === 1

@@ -14,12 +14,17 @@ import type { ConformanceSubject, Venue } from './suite.js'
 /** Leases for holds that are meant to lapse within the case. */
 export const SHORT_MS = 400
 /** Leases for holds that are renewed during the case: a stall of the machine of a second and a half must not end them. */
-export const RENEWED_MS = 2500
-/** Leases that outlast every case. Also: no pulse is due before a third of this, so what comes sooner was pushed. */
+export const RENEWED_MS = 3000
+/** Leases that outlast every case. With a presence of this, no pulse is due before patience is over: what comes was pushed. */
 export const LONG_MS = 120_000
 
 /** The store's time-out where a case makes the store fail: short, and yet a loaded machine mostly answers within a third of it. */
 export const IMPATIENT_MS = 3000
+/** The store's time-out where a case loses a reply: a third of it passes before the call is repeated, and then there must be an answer. */
+export const FORGIVING_MS = 6000
+
+/** For clients that no case disturbs: a machine on which many processes start at once may not answer for long. */
+const PATIENT = { storeTimeout: '30s' }
 
 /** The names that cases about every lock use: where somebody else holds permits, it does so of these. */
 const NAMES = ['door', 'window']
@@ -63,6 +68,16 @@ export class Scene {
     return lockOf(locks, name, this.#guise.lock)
   }
 
+  /** false: a session's time-out bounds every lease, and only the store knows when that began. */
+  get perHoldLease(): boolean {
+    return this.#venue.store().capabilities.perHoldLease
+  }
+
+  /** By how much a hold can be extended: not beyond a session, where that bounds every lease. */
+  get extensionMs(): number {
+    return this.perHoldLease ? 20_000 : 3000
+  }
+
   /** A claim such as that lock would send. */
   claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
     return claimOf(resource, id, { ...this.#guise.wants, ...changes })
@@ -70,7 +85,7 @@ export class Scene {
 
   /** A client of its own, over a store value of its own. */
   client(options: HoldfastOptions = {}): Holdfast {
-    const client = new Holdfast(this.#venue.store(), options)
+    const client = new Holdfast(this.#venue.store(), { ...PATIENT, ...options })
     this.#clients.push(client)
     return client
   }
@@ -101,7 +116,7 @@ export class Scene {
     const { url } = this.#venue
     assert.ok(url !== undefined, 'A venue without a url: give the subject `oneProcess` to skip these cases')
     const address = { url, storeModule: this.#subject.storeModule ?? null }
-    await worker.call('open', address, client, this.#guise.lock)
+    await worker.call('open', address, { ...PATIENT, ...client }, this.#guise.lock)
     return worker
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Hold } from '../../engine/hold.js'
 import type { Belief } from '../worker.js'
 import { CountingEnv, eventually, inTime, now, pass, rejectsWith, throwsWith, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { claimOf, FORGIVING_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -42,7 +42,7 @@ export const semaphoreCases: readonly CaseSpec[] = [
           )
         }
       }
-      await inTime('all tasks', Promise.all([0, 1, 2, 3, 4, 5, 6, 7, 8].map(task)))
+      await inTime('all tasks', Promise.all([0, 1, 2, 3, 4, 5, 6, 7, 8].map(task)), 60_000)
       assert.equal(most, 3)
       assert.equal(await scene.line('pool'), undefined)
     },
@@ -97,7 +97,7 @@ export const semaphoreCases: readonly CaseSpec[] = [
     title: 'a chunk whose reply is lost is given back once',
     behaviours: [90],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       const hold = await locks.semaphore('pool', 5).acquire({ permits: 5, lease })
       store.around = async (call, go) => {
         const reply = await go()

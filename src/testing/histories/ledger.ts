@@ -10,7 +10,7 @@ const NUMBER_FIELDS = new Set(['fence', 'block', 'version'])
  * blocks do not overlap, a floor is respected, and no version of a key comes twice.
  */
 export class Ledger {
-  readonly #scope: 'store' | 'resource'
+  readonly #scope: 'store' | 'resource' | 'group'
   readonly #real = new Map<number, number>()
   readonly #highest = new Map<string, number>()
   readonly #versions = new Set<string>()
@@ -21,7 +21,7 @@ export class Ledger {
   #fresh: number[] = []
 
   /** Whether fences grow in the whole store, or only per resource. */
-  constructor(scope: 'store' | 'resource') {
+  constructor(scope: 'store' | 'resource' | 'group') {
     this.#scope = scope
   }
 
@@ -113,7 +113,7 @@ export class Ledger {
     if (this.#scopeOf(a.name) !== this.#scopeOf(b.name)) return
     const story = `${a.kind} ${a.first}..${a.last} and ${b.kind} ${b.first}..${b.last} of ${b.name}`
     assert(a.last < b.first || b.last < a.first, `fences overlap: ${story}`)
-    if (a.kind === 'hold' && b.kind === 'hold' && a.name === b.name)
+    if (this.#scope !== 'group' && a.kind === 'hold' && b.kind === 'hold' && a.name === b.name)
       assert(a.first < b.first, `fences do not follow the order of granting: ${story}`)
   }
 

@@ -15,7 +15,7 @@ import type { Scene } from './scene.js'
 export interface RunOptions {
   makeStore(env: Env): Promise<Store> | Store
   clock: 'injected' | 'server'
-  fences: 'store' | 'resource'
+  fences: 'store' | 'resource' | 'group'
   patience: Patience
 }
 

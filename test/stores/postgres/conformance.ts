@@ -2,13 +2,15 @@ import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
 import { runCases, type Share } from '../../conformance/run-cases.js'
-import { describeOn } from '../../servers/availability.js'
+import { describeOn, type ServerName } from '../../servers/availability.js'
 import { openPool, type Pool } from './pools.js'
 import { spaced } from './spaced-store.mjs'
 
 /** Somewhere to run the suite. */
 interface Place {
   url: string
+  /** Of the server itself, where `url` leads to a pooler. */
+  listenUrl?: string
   stop(): Promise<unknown>
 }
 
@@ -20,10 +22,10 @@ export function runCasesOnPostgres(
   driver: NonNullable<PostgresOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  { own = true, share }: { own?: boolean; share?: Share } = {},
+  { own = true, needs = 'postgres', share }: { own?: boolean; needs?: ServerName; share?: Share } = {},
 ): void {
   describeOn(
-    'postgres',
+    needs,
     title,
     () => {
       let place: Place
@@ -42,10 +44,11 @@ export function runCasesOnPostgres(
         storeModule: new URL('spaced-store.mjs', import.meta.url).href,
         async open() {
           const prefix = `${systemEnv.id()}/`
-          const url = `${place.url}?driver=${driver}&connections=2`
+          const listen = place.listenUrl ?? true
+          const url = `${place.url}?driver=${driver}&connections=2&listen=${encodeURIComponent(listen)}`
           let count = 0
           return {
-            store: () => spaced(postgres(pool, { retention: count++ % 2 ? '1m' : '2m' }), prefix),
+            store: () => spaced(postgres(pool, { listen, retention: count++ % 2 ? '1m' : '2m' }), prefix),
             url: `${url}#${prefix}`,
             dispose: async () => {},
           }

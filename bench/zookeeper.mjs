@@ -1,0 +1,47 @@
+import { median, medians, table } from './measure.mjs'
+import { zookeeperContenders } from './zookeeper-contenders.mjs'
+import { zookeeperServers } from './zookeeper-server.mjs'
+
+const CASES = {
+  'Free lock, one after the other': { sessions: 1, locks: 1, tasks: 1 },
+  '64 tasks on 64 locks, one session': { sessions: 1, locks: 64, tasks: 64 },
+  'One lock, 16 waiters, one session': { sessions: 1, locks: 1, tasks: 16 },
+  'One lock, 16 waiters, a session each': { sessions: 16, locks: 1, tasks: 16 },
+}
+
+/** ZooKeeper beside Apache Curator. */
+export async function zookeeper({ roundMs, rounds }) {
+  for (const count of [1, 3]) {
+    const servers = await zookeeperServers(count)
+    try {
+      await beside(servers.address, count === 1 ? 'one server' : `a follower of ${count} servers`, {
+        roundMs,
+        rounds,
+      })
+    } finally {
+      await servers.stop()
+    }
+  }
+}
+
+async function beside(address, where, { roundMs, rounds }) {
+  const open = {}
+  for (const [name, start] of Object.entries(zookeeperContenders)) open[name] = await start(address)
+  for (const [title, work] of Object.entries(CASES)) {
+    const evenness = Object.fromEntries(Object.keys(open).map((name) => [name, []]))
+    const measure = async (name) => {
+      const start = performance.now()
+      const counts = await open[name].round({ ...work, ms: roundMs })
+      const seconds = (performance.now() - start) / 1000
+      evenness[name].push(Math.min(...counts) / Math.max(...counts))
+      return counts.reduce((sum, count) => sum + count, 0) / seconds
+    }
+    const contestants = Object.fromEntries(Object.keys(open).map((name) => [name, () => measure(name)]))
+    const rows = await medians(rounds, contestants)
+    table(`${title}; ${where}`, work.locks === work.tasks ? 'pairs/s' : 'hand-offs/s', rows, 'curator')
+    if (work.tasks > 1)
+      for (const name of Object.keys(open))
+        console.log(`  ${name.padEnd(28)} least served / most: ${median(evenness[name]).toFixed(2)}`)
+  }
+  for (const { close } of Object.values(open)) await close()
+}

@@ -1,0 +1,67 @@
+import type { ConnectionOptions } from 'node:tls'
+import { type Duration, toMs } from '../../base/duration.js'
+import { type Env, systemEnv } from '../../base/env.js'
+import { invalid } from '../../base/errors.js'
+import { type Host, HostRing } from './hosts.js'
+import type { Credentials, SessionSettings } from './session.js'
+
+export interface ZooKeeperOptions {
+  /** How long the session lives without a sign of us; the server has the last word. Default: 10 s. */
+  sessionTimeout?: Duration
+  /** How long a request waits for its answer, also while there is no connection. Default: the session time-out that is asked for. */
+  requestTimeout?: Duration
+  /** How long `close` tries to end the session on the server. Default: 2 s. */
+  closeTimeout?: Duration
+  /** The servers' `tickTime`: they need up to half of it to tell their leader of a sign of life. Default: 2 s, as theirs. */
+  tick?: Duration
+  /** Sent on every connection before anything else. */
+  auth?: readonly Credentials[]
+  /** `true`, or options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). Default: no TLS. */
+  tls?: boolean | ConnectionOptions
+  /** How many requests may wait for an answer or for a connection; more are refused. Default: 100 000. */
+  maxRequests?: number
+  /** The largest request that is sent; the servers' `jute.maxbuffer`. Default: 1 048 575. */
+  maxRequestBytes?: number
+  /** Time, timers and chance other than the machine's, for simulations. */
+  env?: Env
+  /** @internal The number of the first request, to see it wrap. */
+  firstXid?: number
+}
+
+const DEFAULT_SESSION_TIMEOUT_MS = 10_000
+const DEFAULT_CLOSE_TIMEOUT_MS = 2000
+const DEFAULT_TICK_MS = 2000
+const DEFAULT_MAX_REQUESTS = 100_000
+const DEFAULT_MAX_REQUEST_BYTES = 0xfffff
+
+export function sessionSettings(hosts: readonly Host[], options: ZooKeeperOptions): SessionSettings {
+  const env = options.env ?? systemEnv
+  return {
+    hosts: new HostRing(hosts, () => env.random()),
+    tls: options.tls === true ? {} : options.tls || null,
+    auth: options.auth ?? [],
+    timeoutMs: sessionTimeoutMs(options),
+    closeTimeoutMs: toMs(options.closeTimeout ?? DEFAULT_CLOSE_TIMEOUT_MS, { name: 'closeTimeout' }),
+    tickMs: toMs(options.tick ?? DEFAULT_TICK_MS, { name: 'tick' }),
+    maxRequests: positive('maxRequests', options.maxRequests ?? DEFAULT_MAX_REQUESTS),
+    maxRequestBytes: positive('maxRequestBytes', options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES),
+    firstXid: options.firstXid ?? 1,
+    env,
+  }
+}
+
+export function requestTimeoutMs(options: ZooKeeperOptions): number {
+  return options.requestTimeout === undefined
+    ? sessionTimeoutMs(options)
+    : toMs(options.requestTimeout, { name: 'requestTimeout', minMs: 1 })
+}
+
+function sessionTimeoutMs(options: ZooKeeperOptions): number {
+  const ms = toMs(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS, { name: 'sessionTimeout', minMs: 1 })
+  return Math.min(Math.round(ms), 2 ** 31 - 1)
+}
+
+function positive(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value > 0) return value
+  throw invalid(`${name} is ${value}, but must be a positive integer`)
+}

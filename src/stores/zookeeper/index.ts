@@ -1,0 +1,104 @@
+import type { ConnectionOptions } from 'node:tls'
+import type { Duration } from '../../base/duration.js'
+import { type Env, systemEnv } from '../../base/env.js'
+import { invalid } from '../../base/errors.js'
+import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import type { Acl, Credentials } from '../../drivers/zookeeper/index.js'
+import { ZooKeeperConnection } from './connection.js'
+import { curatorFormat, type Format, OWN_FORMAT } from './format.js'
+import { DEFAULT_ROOT, Places } from './places.js'
+import { SharedSession } from './session.js'
+
+export interface ZooKeeperStoreOptions {
+  /** How long the session, and with it every hold, outlives its process; the servers have the last word. Default: 10 s. */
+  sessionTimeout?: Duration
+  /** The servers' `tickTime`. Default: 2 s, as theirs. */
+  tick?: Duration
+  /** The node below which everything is. Default: `/holdfast`. */
+  root?: string
+  /**
+   * Share lines with services that use Curator's `InterProcessMutex` (`curator`) or `InterProcessReadWriteLock` (`curator-read-write`), or
+   * Kazoo with `extra_lock_patterns=["-lock-"]`: a resource is then a path below `root`, and there are locks only. Default: lines of our own.
+   */
+  shared?: 'curator' | 'curator-read-write'
+  /** Sent on every connection before anything else. */
+  auth?: readonly Credentials[]
+  /** Of every node that is made. Default: everybody may do everything. */
+  acl?: readonly Acl[]
+  /** `true`, or options of `node:tls`. Default: no TLS. */
+  tls?: boolean | ConnectionOptions
+  /** Time and timers other than the machine's, for simulations. */
+  env?: Env
+}
+
+const URL_OPTIONS = ['root', 'sessionTimeout', 'tick']
+
+/** The sessions of this process, by what they were asked for with: clients of the same ensemble share one. */
+const sessions = new Map<string, SharedSession>()
+
+/**
+ * A store in a ZooKeeper ensemble (3.5 or later): `host1:2181,host2:2181/chroot`. No package is needed, Holdfast brings its own client.
+ *
+ * @example
+ * ```ts
+ * import { Holdfast } from 'holdfast'
+ * import { zookeeper } from 'holdfast/zookeeper'
+ *
+ * const locks = new Holdfast(zookeeper('zk1:2181,zk2:2181,zk3:2181'))
+ * await locks.mutex('nightly-report').run(async () => console.log('one process at a time'))
+ * await locks.close()
+ * ```
+ */
+export function zookeeper(servers: string, options: ZooKeeperStoreOptions = {}): Store {
+  return new ZooKeeperStore(servers, options)
+}
+
+/** What follows `zookeeper:` in a URL: `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`. */
+export function zookeeperFromUrl(rest: string): Store {
+  const [servers = '', query] = rest.replace(/^\/\//, '').split('?')
+  const options: Record<string, string> = {}
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (!URL_OPTIONS.includes(name))
+      throw invalid(`'${name}' is no option of a zookeeper: URL; known are ${URL_OPTIONS.join(', ')}`)
+    options[name] = value
+  }
+  return zookeeper(servers, options)
+}
+
+class ZooKeeperStore implements Store {
+  readonly name = 'zookeeper'
+  readonly capabilities: Capabilities = { perHoldLease: false, maxBeats: 1000, askNextEveryMs: null }
+  readonly #session: SharedSession
+  readonly #env: Env
+  readonly #root: string
+  readonly #format: Format
+
+  constructor(servers: string, { root = DEFAULT_ROOT, shared, ...options }: ZooKeeperStoreOptions) {
+    this.#env = options.env ?? systemEnv
+    this.#root = root
+    this.#format = formatOf(shared)
+    this.#session = sessionFor(servers, { ...options, env: this.#env })
+  }
+
+  connect(client: ClientContext): Connection {
+    const { space } = client
+    const push = client.push.bind(client)
+    const [session, env, format, root] = [this.#session, this.#env, this.#format, this.#root]
+    return new ZooKeeperConnection(new Places({ session, env, push, format, root, space }))
+  }
+}
+
+function formatOf(shared: ZooKeeperStoreOptions['shared']): Format {
+  if (shared === undefined) return OWN_FORMAT
+  return curatorFormat(shared === 'curator' ? 'lock-' : '__WRIT__')
+}
+
+function sessionFor(servers: string, options: ZooKeeperStoreOptions & { env: Env }): SharedSession {
+  const { env, tls, ...plain } = options
+  // What cannot be compared is not shared.
+  if (env !== systemEnv || tls !== undefined) return new SharedSession(servers, options)
+  const key = JSON.stringify([servers, plain])
+  const session = sessions.get(key) ?? new SharedSession(servers, options)
+  sessions.set(key, session)
+  return session
+}

@@ -1,0 +1,126 @@
+import { HoldfastError } from '../../base/errors.js'
+
+/** One claim of a line, as its node's name tells it. */
+export interface ClaimName {
+  readonly name: string
+  readonly id: string
+  readonly permits: number
+  /** The capacity that the claimant declared. */
+  readonly capacity: number
+  /** Its place in the line. */
+  readonly sequence: number
+  /** Its fence, where it has given permits back, which took a new node; null: the node's own creation tells it. */
+  readonly fence: number | null
+}
+
+/** A capacity that `resize` set, with the one that claimants still declare. */
+export interface PinName {
+  readonly name: string
+  readonly declared: number
+  readonly capacity: number
+}
+
+/** The last place that was held when a capacity shrank below what was held: holds outlast that. */
+export interface MarkName {
+  readonly name: string
+  readonly heldUpTo: number
+}
+
+/** How many fences belong to one transaction, for blocks. */
+const FENCES_EACH = 64
+
+// No id is encoded like these: it would begin with `%3A`.
+const PIN = ':pin'
+const MARK = ':held'
+const SEQUENCES = 2 ** 32
+
+/** Any text as the name of one node. Dots go, too: nodes must not be called `.` or `..`. */
+export function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll('.', '%2E')
+}
+
+export function decode(name: string): string {
+  return decodeURIComponent(name)
+}
+
+/** What a claim's node is called, up to the number that the server adds. */
+export function claimPrefix(id: string, permits: number, capacity: number): string {
+  return `${encode(id)},${permits},${capacity},`
+}
+
+/** The name of a node that takes a place which is there already. */
+export function successorName(claim: Omit<ClaimName, 'name'>): string {
+  const { id, permits, capacity, fence, sequence } = claim
+  const kept = fence === null ? '' : `${fence},`
+  return `${claimPrefix(id, permits, capacity)}${kept}${formatSequence(sequence)}`
+}
+
+export function pinName(declared: number, capacity: number): string {
+  return `${PIN},${declared},${capacity}`
+}
+
+export function parsePin(name: string): PinName | null {
+  const [kind, declared, capacity] = name.split(',')
+  return kind === PIN ? { name, declared: Number(declared), capacity: Number(capacity) } : null
+}
+
+export function markName(heldUpTo: number): string {
+  return `${MARK},${heldUpTo}`
+}
+
+export function parseMark(name: string): MarkName | null {
+  const [kind, heldUpTo] = name.split(',')
+  return kind === MARK ? { name, heldUpTo: Number(heldUpTo) } : null
+}
+
+/** null: no claim of ours. */
+export function parseClaim(name: string): ClaimName | null {
+  const parts = name.split(',')
+  const [id, permits, capacity] = parts
+  if (id === undefined || (parts.length !== 4 && parts.length !== 5)) return null
+  const sequence = Number(parts.at(-1))
+  const numbers = [Number(permits), Number(capacity), sequence]
+  if (!numbers.every(Number.isSafeInteger)) return null
+  const fence = parts.length === 5 ? Number(parts[3]) : null
+  return { name, id: decode(id), permits: Number(permits), capacity: Number(capacity), sequence, fence }
+}
+
+/**
+ * The order of two places. The server counts a parent's changes in 32 bits and goes on with negative numbers after the last one, so
+ * the nearer way round decides; a line is never two thousand million claims long.
+ */
+export function compareSequences(one: number, other: number): number {
+  return ((one - other + 1.5 * SEQUENCES) % SEQUENCES) - SEQUENCES / 2
+}
+
+/** As the server writes them. */
+function formatSequence(sequence: number): string {
+  const digits = String(Math.abs(sequence)).padStart(sequence < 0 ? 9 : 10, '0')
+  return sequence < 0 ? `-${digits}` : digits
+}
+
+/** The first fence of a transaction. */
+export function fenceOf(zxid: bigint): number {
+  const fence = Number(zxid) * FENCES_EACH
+  if (Number.isSafeInteger(fence + FENCES_EACH)) return fence
+  throw new HoldfastError(
+    'UNSUPPORTED',
+    'The ensemble has elected more than 32 thousand leaders, so its transactions no longer fit a fence; set up a new ensemble',
+    { store: 'zookeeper' },
+  )
+}
+
+/** The last fence of a transaction. */
+export function lastFenceOf(zxid: bigint): number {
+  return fenceOf(zxid) + FENCES_EACH - 1
+}
+
+/** Refuses a block of fences that one transaction does not have. */
+export function checkBlock(fences: number): void {
+  if (fences <= FENCES_EACH) return
+  throw new HoldfastError(
+    'UNSUPPORTED',
+    `A hold in ZooKeeper can reserve ${FENCES_EACH} fences, not ${fences}; release it and acquire anew`,
+    { store: 'zookeeper' },
+  )
+}

@@ -1,0 +1,135 @@
+import type { Env } from '../../base/env.js'
+import type { Push } from '../../contract/store.js'
+import type { Stat } from '../../drivers/zookeeper/index.js'
+import { Batch } from './batch.js'
+import { hasCode } from './failures.js'
+import type { Format } from './format.js'
+import { Line } from './line.js'
+import { encode } from './names.js'
+import type { SharedSession } from './session.js'
+import type { Stay } from './stay.js'
+
+/** What a claim's node tells of it beside its name. */
+export interface ClaimData {
+  /** Who asks, for people. */
+  readonly info: string
+  /** The negotiated time-out of its session. */
+  readonly timeoutMs: number
+}
+
+/** Most claims are over before that; what is done for those that last begins then. */
+const LASTING_MS = 50
+
+export const DEFAULT_ROOT = '/holdfast'
+
+interface Setting {
+  readonly session: SharedSession
+  readonly env: Env
+  readonly push: (news: Push) => void
+  readonly format: Format
+  readonly root: string
+  readonly space: string
+}
+
+/** Where the lines of one space are, and what is needed to work on them. */
+export class Places {
+  readonly session: SharedSession
+  readonly env: Env
+  readonly push: (news: Push) => void
+  readonly format: Format
+  readonly lines: string
+  readonly states: string
+  readonly batch: Batch
+  /** Asked for, and not sent yet. */
+  readonly #listings = new Map<string, Promise<Line>>()
+  /** The claims of this client, by the paths of their nodes. */
+  readonly #stays = new Map<string, Stay>()
+  readonly #lasting = new Set<() => void>()
+
+  constructor(setting: Setting) {
+    const { session, env, push, format, root, space } = setting
+    this.session = session
+    this.env = env
+    this.batch = new Batch(session)
+    this.push = push
+    this.format = format
+    this.lines = format.linesIn(root, space)
+    this.states = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(space)}/states`
+  }
+
+  lineOf(resource: string): string {
+    return `${this.lines}/${this.format.lineName(resource)}`
+  }
+
+  /**
+   * The line as it is after everything that was sent before; where there is no node for it, empty. Those who ask in one turn of the
+   * event loop share the answer: a thousand who join together must not each fetch a thousand names.
+   */
+  list(resource: string): Promise<Line> {
+    const soon = this.#listings.get(resource)
+    if (soon) return soon
+    const listing = new Promise<Line>((resolve) => {
+      process.nextTick(() => {
+        this.#listings.delete(resource)
+        // Whoever asks now shall be in it, too.
+        this.batch.send()
+        resolve(this.#list(this.lineOf(resource)))
+      })
+    })
+    this.#listings.set(resource, listing)
+    return listing
+  }
+
+  /** The claim of this client that has that node. */
+  stayAt(path: string): Stay | undefined {
+    return this.#stays.get(path)
+  }
+
+  stands(path: string, stay: Stay): void {
+    this.#stays.set(path, stay)
+  }
+
+  left(path: string): void {
+    this.#stays.delete(path)
+  }
+
+  /** Does something for a claim, if that lasts. */
+  ifLasting(work: () => void): void {
+    if (this.#lasting.size === 0) this.env.timer(LASTING_MS, () => this.#attend(), { keepAlive: false })
+    this.#lasting.add(work)
+  }
+
+  #attend(): void {
+    const works = [...this.#lasting]
+    this.#lasting.clear()
+    for (const work of works) work()
+  }
+
+  async #list(path: string): Promise<Line> {
+    try {
+      const { children, stat } = await this.session.zk.getChildren(path)
+      return this.line(children, stat)
+    } catch (error) {
+      if (hasCode(error, 'NO_NODE')) return new Line([], 0n)
+      throw error
+    }
+  }
+
+  line(children: readonly string[], stat: Stat): Line {
+    return new Line(children, stat.mzxid, this.format)
+  }
+}
+
+export function writeData(data: ClaimData): string {
+  return JSON.stringify(data)
+}
+
+/** Nodes that somebody else put there are shown, too. */
+export function readData(bytes: Buffer): ClaimData {
+  try {
+    const { info = '', timeoutMs = 0 } = JSON.parse(String(bytes))
+    return { info: String(info), timeoutMs: Number(timeoutMs) }
+  } catch {
+    return { info: '', timeoutMs: 0 }
+  }
+}

@@ -1,0 +1,44 @@
+import type { ClaimReply, ClaimRequest } from '../../contract/store.js'
+import { fenceOf } from './names.js'
+import type { Places } from './places.js'
+import type { Stay } from './stay.js'
+
+/** Others may come and go while we look; after so many surprises the caller is told to ask again. */
+const MOST_ATTEMPTS = 10
+
+/**
+ * Removes every hold and takes the place of the last of them, in one step; those who wait stay behind it. false: nobody holds, so
+ * there is nothing to steal.
+ */
+export async function steal(
+  places: Places,
+  stay: Stay,
+  request: ClaimRequest,
+): Promise<boolean | ClaimReply> {
+  const { resource, permits, capacity } = request
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const line = await places.list(resource)
+    if (!line.agrees(request))
+      return { status: 'refused', reason: 'capacity', capacity: line.capacity ?? capacity }
+    const last = line.holds.at(-1)
+    if (!last) return false
+    if (await stay.replace(line.holds, { permits, capacity, sequence: last.sequence, fence: null }))
+      return true
+  }
+  return { status: 'refused', reason: 'busy' }
+}
+
+/** Takes the very place of a hold, if it is still held. */
+export async function adopt(
+  places: Places,
+  stay: Stay,
+  { resource, permits }: ClaimRequest,
+  adopts: { id: string; fence: number },
+): Promise<ClaimReply | true> {
+  const old = (await places.list(resource)).holds.find(({ id }) => id === adopts.id)
+  const stat = old && (await places.session.zk.exists(`${places.lineOf(resource)}/${old.name}`)).stat
+  const isHeld = old && stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
+  // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
+  if (isHeld && permits <= old.permits && (await stay.replace([old], { ...old, fence: null }))) return true
+  return { status: 'refused', reason: 'gone' }
+}

@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, it } from 'vitest'
+import { zookeeper } from '../../src/stores/zookeeper/index.js'
+import { storeHistories } from '../../src/testing/histories.js'
+import { describeOn } from '../servers/availability.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { routed } from './zookeeper/routed.js'
+
+describeOn('zookeeper', 'generated histories on the ZooKeeper store', () => {
+  let server: ZooKeeperServer
+  let roots = 0
+  beforeAll(async () => {
+    server = await startZooKeeper()
+  })
+  afterAll(() => server?.stop())
+
+  it('agree with the model', async () => {
+    const makeStore = () => routed(zookeeper(server.address, { root: `/history-${roots++}`, tick: '200ms' }))
+    await storeHistories({
+      makeStore,
+      runs: 150,
+      commandsPerRun: 30,
+      clock: 'server',
+      fences: 'group',
+      pushPatienceMs: 400,
+    })
+  })
+})

@@ -1,0 +1,337 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { EXCLUSIVE } from '../../src/contract/admit.js'
+import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
+import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
+import { Holdfast } from '../../src/index.js'
+import { zookeeper } from '../../src/stores/zookeeper/index.js'
+import { Line } from '../../src/stores/zookeeper/line.js'
+import { compareSequences, encode, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
+import { eventually, inTime, now, pass, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
+import {
+  firstThroughProxies,
+  startZooKeeper,
+  startZooKeeperEnsemble,
+  type ZooKeeperEnsemble,
+  type ZooKeeperServer,
+} from '../servers/zookeeper.js'
+
+const TIMEOUT_MS = 4000
+const OPTIONS = { sessionTimeout: TIMEOUT_MS, tick: 200 }
+
+function claimOf(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+  const times = { leaseMs: 60_000, presenceMs: 60_000, maxHoldMs: null }
+  const rest = { queue: true, floor: 0, block: 1, info: '' }
+  return { resource: 'door', id, permits: EXCLUSIVE, capacity: EXCLUSIVE, ...times, ...rest, ...changes }
+}
+
+describe('names', () => {
+  it('tell everything of a claim, whatever its id', () => {
+    for (const id of ['a', 'a:1', '.', '..', 'x,y/z', 'ä€😀\u0000', ':pin'])
+      for (const sequence of [0, 7, 2_147_483_647, -2_147_483_648, -5])
+        for (const fence of [null, 123_456]) {
+          const claim = { id, permits: 2, capacity: 3, sequence, fence }
+          const name = successorName(claim)
+          expect(parseClaim(name)).toEqual({ ...claim, name })
+          expect(name).not.toContain('/')
+        }
+    expect(successorName({ id: 'a', permits: 1, capacity: 1, sequence: -5, fence: null })).toBe(
+      'a,1,1,-000000005',
+    )
+    expect(encode('..')).toBe('%2E%2E')
+    for (const foreign of ['x', '_c_1-lock-0000000001', 'a,b,c,d', 'a,1,1,x'])
+      expect(parseClaim(foreign)).toBeNull()
+  })
+
+  it('keep their order when the server’s numbers wrap', () => {
+    const order = [2_147_483_646, 2_147_483_647, -2_147_483_648, -2_147_483_647]
+    const names = order.map((sequence) =>
+      successorName({ id: 'a', permits: 1, capacity: 9, sequence, fence: null }),
+    )
+    expect(new Line(names.toReversed(), 0n).claims.map(({ sequence }) => sequence)).toEqual(order)
+    expect(compareSequences(1, 2)).toBeLessThan(0)
+    expect(compareSequences(-1, 0)).toBeLessThan(0)
+    expect(compareSequences(5, 5)).toBe(0)
+  })
+})
+
+describeOn('zookeeper', 'the ZooKeeper store', () => {
+  let server: ZooKeeperServer
+  let proxy: TcpProxy
+  let zk: ZooKeeperClient
+  let root: string
+  let roots = 0
+  const opened: { close(): Promise<void> }[] = []
+
+  beforeAll(async () => {
+    server = await startZooKeeper({ properties: { 'znode.container.checkIntervalMs': '200' } })
+    zk = new ZooKeeperClient(server.address)
+  })
+  afterAll(async () => {
+    await zk?.close()
+    await server?.stop()
+  })
+  beforeEach(async () => {
+    root = `/root-${roots++}`
+    proxy = await TcpProxy.start(server.port)
+  })
+  afterEach(async () => {
+    proxy.mode = 'pass'
+    await Promise.all(opened.splice(0).map((each) => each.close()))
+    await proxy.stop()
+  })
+
+  const address = (way: 'direct' | 'proxied') =>
+    way === 'direct' ? server.address : `127.0.0.1:${proxy.port}`
+  const raw = (way: 'direct' | 'proxied' = 'direct'): Connection & { pushes: Push[] } => {
+    const pushes: Push[] = []
+    const push = (news: Push): void => void pushes.push(news)
+    const connection = zookeeper(address(way), { ...OPTIONS, root }).connect({ id: 'raw', space: 's', push })
+    opened.push(connection)
+    return Object.assign(connection, { pushes })
+  }
+  const locks = (way: 'direct' | 'proxied' = 'direct'): Holdfast => {
+    const client = new Holdfast(zookeeper(address(way), { ...OPTIONS, root }), { storeTimeout: '20s' })
+    opened.push(client)
+    return client
+  }
+  const nodes = async (): Promise<string[]> => {
+    const { children } = await zk.getChildren(`${root}/s/lines/door`)
+    return children
+  }
+
+  /** The call reaches the server, what the server answers does not come back, and the connection breaks. */
+  const losingReplies = async (call: () => Promise<unknown>): Promise<void> => {
+    const downAlready = proxy.bytes.down
+    proxy.mode = 'lose replies'
+    const lost = call()
+    await eventually('the lost reply', () => proxy.bytes.down > downAlready)
+    proxy.mode = 'pass'
+    await rejectsWith('STORE_UNAVAILABLE', lost)
+  }
+
+  it('finds its node again when the reply to create was lost, and makes no second one', async () => {
+    const [one, other] = [raw('proxied'), raw()]
+    await one.claim(claimOf('first', { resource: 'other' }))
+    await other.claim(claimOf('b'))
+    await losingReplies(() => one.claim(claimOf('a')))
+    expect(await nodes()).toHaveLength(2)
+    expect((await one.claim(claimOf('a'))).status).toBe('waiting')
+    expect(await nodes()).toHaveLength(2)
+    await other.release('door', 'b')
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
+    expect(await one.release('door', 'a')).toBe(true)
+    expect(await nodes()).toEqual([])
+  })
+
+  it('finds its own node, and not that of an earlier session with the same id', async () => {
+    const [one, dying] = [raw('proxied'), raw()]
+    await one.claim(claimOf('first', { resource: 'other' }))
+    await dying.claim(claimOf('a'))
+    await losingReplies(() => one.claim(claimOf('a')))
+    expect((await one.claim(claimOf('a'))).status).toBe('waiting')
+    expect(await nodes()).toHaveLength(2)
+    await dying.release('door', 'a')
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
+    expect(one.pushes.some(({ type }) => type === 'lost')).toBe(false)
+  })
+
+  it('gives permits back in its place, also when the reply is lost', async () => {
+    const [one, other] = [raw('proxied'), raw()]
+    await one.claim(claimOf('a'))
+    await other.claim(claimOf('reader', { permits: 1 }))
+    await other.claim(claimOf('writer'))
+    const beat = { resource: 'door', id: 'a', leaseMs: 60_000, presenceMs: 60_000, permits: 1 }
+    await one.pulse([{ ...beat, permits: EXCLUSIVE }])
+    // Slow enough to see the second request of the pulse, which is the one that matters, on its way.
+    proxy.delayMs = 30
+    const upAlready = proxy.bytes.up
+    const lost = one.pulse([beat])
+    await eventually('the second request', () => proxy.bytes.up > upAlready + 150)
+    await losingReplies(() => lost)
+    proxy.delayMs = 0
+    expect((await nodes()).some((name) => name.startsWith('a,1,'))).toBe(true)
+    const [reply] = await one.pulse([beat])
+    expect(reply?.status).toBe('held')
+    await eventually('the reader', () => other.pushes.some(({ type }) => type === 'granted'))
+    expect((await nodes()).filter((name) => name.startsWith('a,'))).toHaveLength(1)
+    expect(one.pushes.some(({ type }) => type === 'lost')).toBe(false)
+    expect(await one.release('door', 'a')).toBe(true)
+  })
+
+  it('leaves no node of a claim that was given up while its reply was lost', async () => {
+    const one = raw('proxied')
+    await one.claim(claimOf('first', { resource: 'other' }))
+    await raw().claim(claimOf('b'))
+    await losingReplies(() => one.claim(claimOf('a', { presenceMs: 500 })))
+    await eventually('only the other one', async () => (await nodes()).length === 1)
+    expect((await nodes())[0]).toMatch(/^b,/)
+  })
+
+  it('does not take a node of a session that has ended for its own', async () => {
+    const one = raw('proxied')
+    await one.claim(claimOf('a'))
+    proxy.mode = 'refuse'
+    await eventually('the end of its node', async () => (await nodes()).length === 0)
+    // As if it were still dying: the same id, of another session.
+    const dying = raw()
+    await dying.claim(claimOf('a'))
+    proxy.mode = 'pass'
+    await eventually('the news', () => one.pushes.some(({ type }) => type === 'lost'))
+    const again = await one.claim(claimOf('a'))
+    expect(again.status).toBe('waiting')
+    expect(await nodes()).toHaveLength(2)
+    await dying.release('door', 'a')
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
+  })
+
+  it('leaves nothing behind: empty parents vanish', async () => {
+    const client = locks()
+    await client.mutex('door').run(async () => {})
+    await client.close()
+    await eventually('no root', async () => (await zk.exists(root)).stat === null)
+  })
+
+  it('shares one session among the clients of a process', async () => {
+    const clients = [locks(), locks(), locks()]
+    await Promise.all(clients.map((client, index) => client.mutex(`door ${index}`).acquire()))
+    const owners = await Promise.all(
+      [0, 1, 2].map(async (index) => {
+        const line = `${root}/default/lines/${encode(`door ${index}`)}`
+        const { children } = await zk.getChildren(line)
+        return (await zk.exists(`${line}/${children[0]}`)).stat?.ephemeralOwner
+      }),
+    )
+    expect(new Set(owners).size).toBe(1)
+    await clients[0]?.close()
+    expect((await zk.getChildren(`${root}/default/lines/${encode('door 1')}`)).children).toHaveLength(1)
+  })
+
+  it('wakes the right one in a counting line, whoever leaves', async () => {
+    const one = raw()
+    const seats = { capacity: 4 }
+    for (const id of ['a', 'b']) await one.claim(claimOf(id, { ...seats, permits: 2 }))
+    expect((await one.claim(claimOf('c', { ...seats, permits: 2 }))).status).toBe('waiting')
+    for (const id of ['d', 'e', 'f']) await one.claim(claimOf(id, { ...seats, permits: 1 }))
+    const granted = () => one.pushes.flatMap((push) => (push.type === 'granted' ? [push.id] : []))
+    await one.release('door', 'b')
+    await eventually('c', () => granted().join() === 'c')
+    await one.release('door', 'a')
+    await eventually('d and e', () => granted().join() === 'c,d,e')
+    await one.release('door', 'c')
+    await eventually('f', () => granted().join() === 'c,d,e,f')
+  })
+
+  it('keeps fences in order after a steal, for those who waited since before', async () => {
+    const one = raw()
+    const holder = await one.claim(claimOf('a'))
+    await one.claim(claimOf('b'))
+    const thief = await raw().claim(claimOf('thief', { steal: true }))
+    await eventually('the loss', () => one.pushes.some(({ type }) => type === 'lost'))
+    await raw().evict('door', null)
+    await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
+    const last = one.pushes.find((push) => push.type === 'granted')
+    const fences = [holder, thief, last].map((each) => (each && 'fence' in each ? each.fence : Number.NaN))
+    expect(fences).toEqual(fences.toSorted((x, y) => x - y))
+    expect(new Set(fences).size).toBe(3)
+  })
+
+  it('tells its holder in time when nothing is heard, and goes on with a new session', async () => {
+    const client = locks('proxied')
+    const hold = await client.mutex('door').acquire()
+    const next = new Watched(locks().mutex('door').acquire())
+    proxy.mode = 'stall'
+    await eventually('the loss', () => hold.signal.aborted)
+    const lostAt = now()
+    await inTime('the next one', next.promise)
+    expect(next.settledAt).toBeGreaterThanOrEqual(lostAt)
+    proxy.mode = 'pass'
+    await (await next.promise).release()
+    await inTime('a new hold', client.mutex('door').acquire())
+  })
+
+  it('keeps its holds while the connection is cut again and again', async () => {
+    const client = locks('proxied')
+    const hold = await client.mutex('door').acquire()
+    for (let cut = 0; cut < 5; cut++) {
+      await pass(300)
+      proxy.cut()
+    }
+    await pass(TIMEOUT_MS)
+    expect(hold.isValid).toBe(true)
+    expect(await hold.release()).toBe(true)
+  })
+
+  it('tells a state that was deleted and made anew from the one before', async () => {
+    const one = raw()
+    const write = (expect: number | null, value: string | null) =>
+      one.write({ key: 'k', expect, value, retentionMs: null })
+    const first = await write(null, 'a')
+    await write(first.current?.version ?? null, null)
+    const second = await write(null, 'b')
+    expect((await write(first.current?.version ?? null, 'c')).written).toBe(false)
+    expect((await write(second.current?.version ?? null, 'c')).written).toBe(true)
+  })
+})
+
+describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
+  let ensemble: ZooKeeperEnsemble
+  const links: TcpProxy[] = []
+  const opened: Holdfast[] = []
+  const locksAt = (servers: string | undefined, root: string): Holdfast => {
+    const client = new Holdfast(zookeeper(servers ?? '', { ...OPTIONS, root }), { storeTimeout: '20s' })
+    opened.push(client)
+    return client
+  }
+
+  beforeAll(async () => {
+    ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links) })
+  })
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((client) => client.close()))
+  })
+  afterAll(async () => {
+    await ensemble?.stop()
+    for (const link of links) await link.stop()
+  })
+
+  it('ends a hold before the next one begins, though the holder’s server is cut off and goes on answering', async () => {
+    const [follower, second] = ensemble.members
+    expect(await follower?.mode()).toBe('follower')
+    const hold = await locksAt(follower?.address, '/cut-off').mutex('door').acquire()
+    const next = new Watched(locksAt(second?.address, '/cut-off').mutex('door').acquire())
+    // Some renewals, so that it does not live on the opening of its session.
+    await pass(TIMEOUT_MS)
+    expect(hold.isValid).toBe(true)
+    let lastValidAt = 0
+    const looking = (async () => {
+      while (hold.isValid) {
+        lastValidAt = now()
+        await pass(1)
+      }
+    })()
+    for (const link of links) link.mode = 'stall'
+    await inTime('the loss', looking)
+    await inTime('the next one', next.promise)
+    expect(next.settledAt).toBeGreaterThan(lastValidAt)
+    for (const link of links) link.mode = 'refuse'
+    for (const link of links) link.mode = 'pass'
+    await eventually('all three', async () => (await ensemble.serving()).length === 3)
+  })
+
+  it('keeps places while each server in turn is frozen, and never lets two in', async () => {
+    const hold = await locksAt(ensemble.address, '/frozen').mutex('door').acquire()
+    const waiter = new Watched(locksAt(ensemble.address, '/frozen').mutex('door').acquire())
+    for (const member of ensemble.members) {
+      member.pause()
+      await pass(TIMEOUT_MS / 2)
+      member.resume()
+      await eventually('all three', async () => (await ensemble.serving()).length === 3)
+      // Validity may run out while a leader is elected.
+      if (hold.isValid) expect(waiter.isSettled).toBe(false)
+    }
+    await hold.release()
+    await inTime('the waiter', waiter.promise)
+  })
+})

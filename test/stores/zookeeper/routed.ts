@@ -1,0 +1,80 @@
+import { HoldfastError } from '../../../src/base/errors.js'
+import type { Beat, BeatReply, ClientContext, Connection, Push, Store } from '../../../src/contract/store.js'
+
+/**
+ * Clients of a ZooKeeper store speak of their own claims only, as real ones do. Generated histories let any client speak of any claim:
+ * here such calls go through the client that made the claim.
+ */
+export function routed(store: Store): Store {
+  const makers = new Map<string, Connection>()
+  return {
+    name: store.name,
+    capabilities: store.capabilities,
+    connect(client: ClientContext): Connection {
+      // Only seemingly: what a closed client has in lines must stay there, as in the model.
+      let isClosed = false
+      const push = (news: Push): void => {
+        if (news.type === 'lost') makers.delete(keyOf(news))
+        if (!isClosed) client.push(news)
+      }
+      const own = store.connect({ ...client, push })
+      const of = (claim: ClaimKey): Connection => makers.get(keyOf(claim)) ?? own
+      const open = <A extends unknown[], T>(call: (...args: A) => Promise<T>) => {
+        return async (...args: A): Promise<T> => {
+          if (isClosed) throw new HoldfastError('CLOSED', 'closed')
+          return call(...args)
+        }
+      }
+      return {
+        claim: open(async (request) => {
+          const maker = of(request)
+          makers.set(keyOf(request), maker)
+          const reply = await maker.claim(request)
+          if (reply.status === 'refused') makers.delete(keyOf(request))
+          return reply
+        }),
+        pulse: open(async (beats) => (beats.length === 0 ? own.pulse([]) : pulseEach(beats, of))),
+        release: open(async (resource, id) => {
+          const isThere = await of({ resource, id }).release(resource, id)
+          makers.delete(keyOf({ resource, id }))
+          return isThere
+        }),
+        evict: open((resource, fence) => own.evict(resource, fence)),
+        resize: open((resource, declared, capacity) => own.resize(resource, declared, capacity)),
+        read: open((key, watch) => own.read(key, watch)),
+        write: open((change) => own.write(change)),
+        async *inspect(query) {
+          if (isClosed) throw new HoldfastError('CLOSED', 'closed')
+          yield* own.inspect(query)
+        },
+        async close() {
+          isClosed = true
+        },
+      }
+    },
+  }
+}
+
+/** One claim at a time, in three rounds: who is held, what they give back, and what came of it. */
+async function pulseEach(beats: readonly Beat[], of: (claim: ClaimKey) => Connection): Promise<BeatReply[]> {
+  const pulse = async (beat: Beat): Promise<BeatReply> =>
+    (await of(beat).pulse([beat]))[0] ?? { status: 'gone' }
+  const held: Beat[] = []
+  for (const { permits, block: _, ...beat } of beats) {
+    const { status } = await pulse(beat)
+    if (status === 'held' && permits !== undefined) held.push({ ...beat, permits })
+  }
+  for (const beat of held) await pulse(beat)
+  const replies: BeatReply[] = []
+  for (const { permits: _, ...beat } of beats) replies.push(await pulse(beat))
+  return replies
+}
+
+interface ClaimKey {
+  readonly resource: string
+  readonly id: string
+}
+
+function keyOf({ resource, id }: ClaimKey): string {
+  return JSON.stringify([resource, id])
+}
