@@ -1,0 +1,3 @@
+import { runCasesOnMysql } from '../stores/mysql/conformance.js'
+
+runCasesOnMysql('mariadb', 'MariaDB through mariadb', { part: 0, of: 3 })
