@@ -1,7 +1,7 @@
 import type { Cancel, Env } from '../../base/env.js'
 
 /** Work that takes longer may be on a connection that is dead: what is behind it goes on. */
-const PATIENCE_MS = 1000
+const PATIENCE_MS = 5000
 
 /** Does one thing after the other: all at once they would only wait for the same rows, each with a connection of the pool. */
 export class OneByOne {

@@ -25,7 +25,7 @@ interface Entry {
 /** The line is locked until all of them are done. */
 const MOST_CALLS = 500
 /** A call that takes longer may be on a connection that is dead: those behind it take another one. */
-const PATIENCE_MS = 1000
+const PATIENCE_MS = 5000
 
 /**
  * The claims and releases of one space, line by line. While one call for a line is under way, those that come meanwhile gather, and travel together in
