@@ -5,6 +5,8 @@ const STORE = 'mysql'
 /** The numbers of the server's errors; those of a driver's own are strings, or above 45000 with mariadb. */
 const DEADLOCK = 1213
 const LOCK_WAIT_TIMEOUT = 1205
+const NO_WAIT = 3572
+const RECORD_CHANGED = 1020
 const NO_SUCH_TABLE = 1146
 const NO_SUCH_ROUTINE = 1305
 const ROUTINE_EXISTS = 1304
@@ -49,6 +51,27 @@ const ADVICE: Readonly<Record<number, string>> = {
 export function isCollision(error: unknown): boolean {
   const number = numberOf(error)
   return number === DEADLOCK || number === LOCK_WAIT_TIMEOUT
+}
+
+/** Whether the server has undone the whole transaction, because it and another one waited for each other. */
+export function isDeadlock(error: unknown): boolean {
+  return numberOf(error) === DEADLOCK
+}
+
+/** Whether somebody else has kept the row locked for longer than the statement was to wait. */
+export function isBusy(error: unknown): boolean {
+  const number = numberOf(error)
+  return number === LOCK_WAIT_TIMEOUT || number === NO_WAIT
+}
+
+/** Whether the row is another than the transaction has seen (innodb_snapshot_isolation of MariaDB 11). */
+export function isRecordChanged(error: unknown): boolean {
+  return numberOf(error) === RECORD_CHANGED
+}
+
+/** Whether a savepoint is gone, as it is where the transaction has ended. MySQL has one number for all that is named and missing. */
+export function isSavepointMissing(error: unknown): boolean {
+  return numberOf(error) === NO_SUCH_ROUTINE
 }
 
 /** Whether a part of the schema is not there. */

@@ -7,6 +7,7 @@ export interface Names {
   readonly news: string
   readonly state: string
   readonly version: string
+  readonly rowLock: string
   /** A routine. */
   routine(name: string): string
 }
@@ -22,6 +23,7 @@ export function namesOf(prefix: unknown = 'holdfast'): Names {
     news: quoted('news'),
     state: quoted('state'),
     version: quoted('version'),
+    rowLock: quoted('row_lock'),
     routine: quoted,
   }
 }
