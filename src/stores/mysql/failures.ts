@@ -11,6 +11,8 @@ const NO_SUCH_TABLE = 1146
 const NO_SUCH_ROUTINE = 1305
 const ROUTINE_EXISTS = 1304
 const DRIVERS_OWN = 45_000
+/** Shutting down, KILL, idle for too long. */
+const ENDED: readonly number[] = [1053, 1927, 4031]
 
 /** The server says that it cannot just now. */
 const PASSING: Readonly<Record<number, string>> = {
@@ -51,6 +53,12 @@ const ADVICE: Readonly<Record<number, string>> = {
 export function isCollision(error: unknown): boolean {
   const number = numberOf(error)
   return number === DEADLOCK || number === LOCK_WAIT_TIMEOUT
+}
+
+/** Whether the connection is no more: the driver says so, or the server, when it was ended by an operator or is shutting down. */
+export function isConnectionOver(error: unknown): boolean {
+  const number = numberOf(error)
+  return number === null || ENDED.includes(number)
 }
 
 /** Whether the server has undone the whole transaction, because it and another one waited for each other. */

@@ -2,6 +2,7 @@ import { claimRoutine, releaseRoutine } from './sql/alone.js'
 import { type Names, namesOf } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
+import { sessionLockRoutine } from './sql/session-lock.js'
 import { readRoutine, writeRoutine } from './sql/state.js'
 import { sweepRoutine } from './sql/sweep.js'
 import { tables } from './sql/tables.js'
@@ -26,6 +27,7 @@ const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
   write: writeRoutine,
   view: viewRoutine,
   sweep: sweepRoutine,
+  session_lock: sessionLockRoutine,
 }
 
 /**

@@ -8,6 +8,7 @@ export interface Names {
   readonly state: string
   readonly version: string
   readonly rowLock: string
+  readonly sessionLock: string
   /** A routine. */
   routine(name: string): string
 }
@@ -24,6 +25,7 @@ export function namesOf(prefix: unknown = 'holdfast'): Names {
     state: quoted('state'),
     version: quoted('version'),
     rowLock: quoted('row_lock'),
+    sessionLock: quoted('session_fence'),
     routine: quoted,
   }
 }

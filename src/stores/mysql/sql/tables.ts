@@ -4,7 +4,7 @@ import type { Names } from './names.js'
  * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their SHA-256, since an index takes
  * 3072 bytes at most. Times are whole microseconds: of a line its own clock, of a state the server's.
  */
-export function tables({ line, claim, news, state, version, rowLock }: Names): string[] {
+export function tables({ line, claim, news, state, version, rowLock, sessionLock }: Names): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (
@@ -65,6 +65,11 @@ export function tables({ line, claim, news, state, version, rowLock }: Names): s
   name_hash BINARY(32) NOT NULL PRIMARY KEY,
   name BLOB NOT NULL COMMENT 'of a transaction lock',
   turns BIGINT NOT NULL COMMENT 'how often it was taken'
+) ${end}`,
+    `CREATE TABLE IF NOT EXISTS ${sessionLock} (
+  name_hash BINARY(32) NOT NULL PRIMARY KEY,
+  name BLOB NOT NULL COMMENT 'of a session lock (GET_LOCK)',
+  fence BIGINT NOT NULL COMMENT 'the newest'
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${version} (
   one TINYINT NOT NULL PRIMARY KEY,
