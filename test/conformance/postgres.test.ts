@@ -1,0 +1,4 @@
+import { borrowPostgres } from '../servers/postgres.js'
+import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
+
+runCasesOnPostgres('pg', 'postgres through one pool of pg', borrowPostgres, { own: false })
