@@ -1,10 +1,11 @@
 // One process of a contended run: `tasks` loops on one lock, each `turns` times. Tells the parent when they are over, or when the
 // parent has waited for long enough.
 import { contenders } from './contenders.mjs'
+import { postgresContenders } from './postgres-contenders.mjs'
 import { redisContenders } from './redis-contenders.mjs'
 
 const [name, folder, tasks, turns] = process.argv.slice(2)
-const { pair, close } = await { ...contenders, ...redisContenders }[name](folder)
+const { pair, close } = await { ...contenders, ...redisContenders, ...postgresContenders }[name](folder)
 await pair(1)
 process.send('ready')
 await new Promise((resolve) => process.once('message', resolve))
