@@ -69,7 +69,7 @@ END $$;
 CREATE FUNCTION holdfast.write_line(t holdfast.turn) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE holdfast.line SET last = t.last, seen = t.now, shift = t.shift, places = t.places, declared = t.declared, pinned = t.pinned,
-      used = t.used, capacity = t.capacity, soonest = t.soonest, next = t.next
+      used = t.used, capacity = t.capacity, soonest = t.soonest, next = t.next, sole = NULL
     WHERE key = t.key;
 END $$;
 

@@ -26,7 +26,8 @@ CREATE TABLE holdfast.line (
   used bigint NOT NULL DEFAULT 0,
   capacity bigint,
   soonest bigint,
-  next text COLLATE "C"
+  next text COLLATE "C",
+  sole text COLLATE "C"
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE TABLE holdfast.claim (
