@@ -2,11 +2,13 @@
 // parent has waited for long enough. Before that it warms up on another lock: a service runs for days, and not on cold code.
 import { contenders } from './contenders.mjs'
 import { mysqlContenders } from './mysql-contenders.mjs'
+import { postgresContenders } from './postgres-contenders.mjs'
 import { redisContenders } from './redis-contenders.mjs'
 
 const WARM_UP_MS = 1500
 const [name, folder, tasks, turns] = process.argv.slice(2)
-const { pair, close } = await { ...contenders, ...redisContenders, ...mysqlContenders }[name](folder)
+const all = { ...contenders, ...redisContenders, ...mysqlContenders, ...postgresContenders }
+const { pair, close } = await all[name](folder)
 const warmUntil = performance.now() + WARM_UP_MS
 await Promise.all(
   Array.from({ length: Number(tasks) }, async () => {
