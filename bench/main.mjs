@@ -2,10 +2,12 @@
 import { parseArgs } from 'node:util'
 import { cohort } from './cohort.mjs'
 import { embedded } from './embedded.mjs'
+import { mysql } from './mysql.mjs'
+import { postgres } from './postgres.mjs'
 import { redis } from './redis.mjs'
 import { zookeeper } from './zookeeper.mjs'
 
-const SUITES = { embedded, redis, zookeeper, cohort }
+const SUITES = { embedded, redis, zookeeper, postgres, mysql, cohort }
 
 const { values, positionals } = parseArgs({
   options: {

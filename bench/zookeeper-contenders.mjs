@@ -1,7 +1,8 @@
 // The contestants on ZooKeeper. `round({ sessions, locks, tasks, ms })`: so many tasks take and give back one of so many locks for so long;
-// gives the pairs of each task.
+// gives the pairs of each task. `cpuMs()`: the time of the processor that its process has used so far.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Holdfast } from 'holdfast'
@@ -29,6 +30,7 @@ export const zookeeperContenders = {
         if (done) throw new Error('The Curator process ended; libcurator-recipes-java and a JDK are needed')
         return value.split(' ').map(Number)
       },
+      cpuMs: () => cpuMsOf(worker.pid),
       close: async () => {
         worker.stdin.end()
         if (worker.exitCode === null) await once(worker, 'exit')
@@ -58,9 +60,16 @@ export const zookeeperContenders = {
           }),
         )
       },
+      cpuMs: () => cpuMsOf(process.pid),
       close: async () => {
         for (const client of clients) await client.close()
       },
     }
   },
+}
+
+/** The kernel counts in hundredths of a second. */
+function cpuMsOf(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }

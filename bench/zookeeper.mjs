@@ -28,20 +28,28 @@ async function beside(address, where, { roundMs, rounds }) {
   const open = {}
   for (const [name, start] of Object.entries(zookeeperContenders)) open[name] = await start(address)
   for (const [title, work] of Object.entries(CASES)) {
-    const evenness = Object.fromEntries(Object.keys(open).map((name) => [name, []]))
+    const [evenness, cpuUs] = [emptyLists(open), emptyLists(open)]
     const measure = async (name) => {
-      const start = performance.now()
+      const [start, cpuBefore] = [performance.now(), open[name].cpuMs()]
       const counts = await open[name].round({ ...work, ms: roundMs })
       const seconds = (performance.now() - start) / 1000
+      const pairs = counts.reduce((sum, count) => sum + count, 0)
       evenness[name].push(Math.min(...counts) / Math.max(...counts))
-      return counts.reduce((sum, count) => sum + count, 0) / seconds
+      cpuUs[name].push(((open[name].cpuMs() - cpuBefore) * 1000) / pairs)
+      return pairs / seconds
     }
     const contestants = Object.fromEntries(Object.keys(open).map((name) => [name, () => measure(name)]))
     const rows = await medians(rounds, contestants)
     table(`${title}; ${where}`, work.locks === work.tasks ? 'pairs/s' : 'hand-offs/s', rows, 'curator')
-    if (work.tasks > 1)
-      for (const name of Object.keys(open))
-        console.log(`  ${name.padEnd(28)} least served / most: ${median(evenness[name]).toFixed(2)}`)
+    for (const name of Object.keys(open)) {
+      const cpu = `${Math.round(median(cpuUs[name]))} µs of its client's processor for each`
+      const share = work.tasks > 1 ? `; least served / most: ${median(evenness[name]).toFixed(2)}` : ''
+      console.log(`  ${name.padEnd(28)} ${cpu}${share}`)
+    }
   }
   for (const { close } of Object.values(open)) await close()
+}
+
+function emptyLists(contestants) {
+  return Object.fromEntries(Object.keys(contestants).map((name) => [name, []]))
 }

@@ -1,5 +1,6 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,… (default:
-                   $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
+                   postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
+                   (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
@@ -9,6 +10,7 @@ Usage:
   holdfast ls [--prefix TEXT] [--json]
   holdfast break NAME [--fence N]
   holdfast doctor [--json]
+  holdfast schema mysql|postgres
   holdfast COMMAND --help
   holdfast --version
 
@@ -44,11 +46,12 @@ Options:
   --wait DURATION      how long to wait in line (default: for ever)
   --try                do not wait at all
   --lease DURATION     how long the lock outlives a holdfast that was killed (default 30s)
-  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: no limit)
+  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: none)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
-                       (default: $HOLDFAST_STORE, else one file of this user, ~/.local/state/holdfast/locks.db)
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
+                       postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
+                       (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
@@ -97,7 +100,7 @@ const BREAK = `holdfast break: take a lock away from whoever holds it
 Usage:
   holdfast break NAME [--fence N] [options]
 
-The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets the lock.
+The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets it.
 
 Options:
   --fence N        only the hold with this fence, as shown by 'holdfast ls'; so a hold that was
@@ -135,7 +138,36 @@ Exit codes:
   69  store unavailable
 `
 
-const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK, doctor: DOCTOR }
+const SCHEMA = `holdfast schema: print the SQL that makes what a store needs in its database
+
+Usage:
+  holdfast schema mysql|postgres [--schema NAME]
+
+A store makes its tables and routines by itself on first use. Where the application may not
+create them, let somebody who may run this; it is harmless where everything is there already.
+
+Options:
+  --schema NAME    the schema to make (default holdfast); the application names it with
+                   postgres://…?schema=NAME. With MySQL: what the names of all tables and
+                   routines begin with, as in mysql://…?prefix=NAME
+
+Examples:
+  holdfast schema postgres | psql postgres://admin@db.internal/app
+  holdfast schema mysql | mysql --user admin app
+  holdfast schema postgres > migrations/0042_holdfast.sql
+
+Exit codes:
+   0  done
+  64  wrong usage
+`
+
+const OF_COMMAND: Readonly<Record<string, string>> = {
+  run: RUN,
+  ls: LS,
+  break: BREAK,
+  doctor: DOCTOR,
+  schema: SCHEMA,
+}
 
 /** The help of one command, or the general one. */
 export function helpFor(command?: string): string {

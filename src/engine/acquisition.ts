@@ -143,11 +143,11 @@ export class Acquisition implements ClaimListener, Member {
     const { env, calls, capabilities } = this.#engine
     const claim = this.#claim
     const id = claim.id
-    const deadline = env.now() + calls.storeTimeoutMs
+    let sentAt = env.now()
+    const deadline = sentAt + calls.storeTimeoutMs
     const baton = this.#cohort && this.#engine.newBaton(1 + this.#cohort.size)
-    claim.asked(env.now(), { isKeptAsAsked: capabilities.perHoldLease, baton })
+    claim.asked(sentAt, { isKeptAsAsked: capabilities.perHoldLease, baton })
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
-      const sentAt = env.now()
       try {
         const reply = await calls.within(calls.oneCallMs, () => this.#send(id))
         if (claim.phase === 'asking' && claim.id === id) this.#onReply(reply, sentAt)
@@ -158,6 +158,7 @@ export class Acquisition implements ClaimListener, Member {
         if (isHopeless && claim.phase === 'asking' && claim.id === id) this.onUnavailable(error)
         if (isHopeless) return
         await calls.pause(pauseMs)
+        sentAt = env.now()
       }
     }
   }
@@ -193,7 +194,7 @@ export class Acquisition implements ClaimListener, Member {
 
   #keepAlive(): void {
     this.#letProcessEnd()
-    this.#letProcessEnd = this.#engine.env.timer(Infinity, () => {}, { keepAlive: true })
+    this.#letProcessEnd = this.#engine.keepAlive.begin()
   }
 
   #onRefused(reply: Refused): void {

@@ -51,6 +51,8 @@ export interface ClaimListener {
   passOn(): boolean
   /** It is on its way back to the store. */
   onReleased(): void
+  /** Whoever waits for it is sent away. */
+  fail(error: HoldfastError): void
 }
 
 /** The clocks of two machines run apart by far less than this. */
@@ -99,11 +101,11 @@ export class Claim {
   isHurried = false
   /** Since when pulses have gone unanswered; null: the last one was answered. */
   silentSince: number | null = null
-  readonly #entries = new Set<Entry>()
+  /** Mostly one. Small lists, because there is a claim for every hold, and a set costs as much as a timer. */
+  #entries: Entry[] = []
   lostBecause: HoldfastError | null = null
-  /** Made when somebody listens: most holds come and go without. */
-  #lossListeners: Set<(reason: HoldfastError) => void> | null = null
-  #endListeners: Set<(nothing: undefined) => void> | null = null
+  #lossListeners: ((reason: HoldfastError) => void)[] = []
+  #endListeners: (() => void)[] = []
 
   constructor(
     readonly spec: ClaimSpec,
@@ -131,21 +133,21 @@ export class Claim {
   enter(permits: number): Entry {
     if (permits > this.permits) throw upgradeRefused(this.resource)
     const entry: Entry = { claim: this, permits }
-    this.#entries.add(entry)
+    this.#entries.push(entry)
     return entry
   }
 
   leave(entry: Entry): void {
-    this.#entries.delete(entry)
+    this.#entries = without(this.#entries, entry)
   }
 
   /** Whether that hold still stands on it. */
   has(entry: Entry): boolean {
-    return this.#entries.has(entry)
+    return this.#entries.includes(entry)
   }
 
   get isEntered(): boolean {
-    return this.#entries.size > 0
+    return this.#entries.length > 0
   }
 
   /** What the holds that stand on it need together: the inner ones share what the outer one has. */
@@ -286,42 +288,47 @@ export class Claim {
     this.phase = 'lost'
     this.lostBecause = lossError(this.resource, message, cause)
     this.listener.onLost()
-    this.#tell(this.#lossListeners, this.lostBecause)
-    this.#tell(this.#endListeners, undefined)
+    const listeners = this.#lossListeners
+    this.#lossListeners = []
+    for (const tell of listeners) tell(this.lostBecause)
+    this.#tellEnd()
   }
 
   /** Given back: it is over, and that is no loss. */
   end(): void {
     this.phase = 'ended'
-    this.#lossListeners = null
-    this.#tell(this.#endListeners, undefined)
+    this.#lossListeners = []
+    this.#tellEnd()
   }
 
   /** The returned function ends the interest. */
   onLoss(tell: (reason: HoldfastError) => void): () => void {
     if (this.lostBecause) tell(this.lostBecause)
-    else {
-      this.#lossListeners ??= new Set()
-      this.#lossListeners.add(tell)
+    else this.#lossListeners.push(tell)
+    return () => {
+      this.#lossListeners = without(this.#lossListeners, tell)
     }
-    return () => this.#lossListeners?.delete(tell)
   }
 
   /** Lost or given back; at once if it is so already. The returned function ends the interest. */
   onEnd(tell: () => void): () => void {
     const listener = (): void => tell()
     if (this.phase === 'lost' || this.phase === 'ended') tell()
-    else {
-      this.#endListeners ??= new Set()
-      this.#endListeners.add(listener)
+    else this.#endListeners.push(listener)
+    return () => {
+      this.#endListeners = without(this.#endListeners, listener)
     }
-    return () => this.#endListeners?.delete(listener)
   }
 
-  #tell<T>(listeners: Set<(news: T) => void> | null, news: T): void {
-    for (const listener of listeners ?? []) listener(news)
-    listeners?.clear()
+  #tellEnd(): void {
+    const listeners = this.#endListeners
+    this.#endListeners = []
+    for (const tell of listeners) tell()
   }
+}
+
+function without<T>(list: T[], item: T): T[] {
+  return list.filter((each) => each !== item)
 }
 
 export function upgradeRefused(resource: string): HoldfastError {

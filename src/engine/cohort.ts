@@ -1,7 +1,8 @@
-import type { Cancel, Env } from '../base/env.js'
+import type { Cancel } from '../base/env.js'
 import type { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import type { Claim } from './claim.js'
+import type { KeepAlive } from './keep-alive.js'
 
 /** One of those who want the same in the same process. */
 export interface Member {
@@ -55,7 +56,7 @@ export class Cohort {
     this.#line ??= new Set()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
-    if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive()
+    if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive.begin()
     return false
   }
 
@@ -108,12 +109,12 @@ export class Cohort {
 
 /** The cohorts of one client. */
 export class Cohorts {
-  readonly #env: Env
+  readonly keepAlive: KeepAlive
   /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
   readonly #byResource = new Map<string, Cohort | Cohort[]>()
 
-  constructor(env: Env) {
-    this.#env = env
+  constructor(keepAlive: KeepAlive) {
+    this.keepAlive = keepAlive
   }
 
   /** The cohort that a claim belongs to. */
@@ -134,8 +135,10 @@ export class Cohorts {
     else this.#byResource.delete(resource)
   }
 
-  keepAlive(): Cancel {
-    return this.#env.timer(Infinity, nothing, { keepAlive: true })
+  /** Sends everybody away who waits behind a neighbour. */
+  failAll(error: HoldfastError): void {
+    for (const known of [...this.#byResource.values()])
+      for (const cohort of Array.isArray(known) ? known : [known]) cohort.failAll(error)
   }
 
   #add(resource: string, pattern: Claim, among: (cohort: Cohort) => Cohort | Cohort[]): Cohort {

@@ -9,9 +9,9 @@ const LONGEST_MS = 8
 
 /** Clients that contend for a semaphore and for a read-write lock; writes down when more are inside than there may be. */
 export class Seats {
-  losses = 0
   readonly #wrongs: string[] = []
   #grants = 0
+  #losses = 0
   readonly #clients: readonly Holdfast[]
   readonly #last = new Map<string, number>()
   readonly #inside = { seats: new Set<Hold>(), table: new Set<Hold>() }
@@ -50,7 +50,7 @@ export class Seats {
     this.#isOver = true
     await Promise.all(this.#loops)
     await Promise.all(this.#clients.map((client) => client.close()))
-    console.log(`${this.#grants} grants; ${this.losses} losses; ${this.#wrongs.length} wrongs`)
+    console.log(`${this.#grants} grants; ${this.#losses} losses; ${this.#wrongs.length} wrongs`)
     expect(this.#wrongs).toEqual([])
   }
 
@@ -87,7 +87,7 @@ export class Seats {
 
   #failed(error: unknown): void {
     const code = error instanceof HoldfastError && error.code
-    if (code === 'HOLD_LOST') this.losses++
+    if (code === 'HOLD_LOST') this.#losses++
     else if (code !== 'STORE_UNAVAILABLE') this.#wrongs.push(String(error))
   }
 

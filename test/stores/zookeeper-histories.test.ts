@@ -21,7 +21,7 @@ describeOn('zookeeper', 'generated histories on the ZooKeeper store', () => {
       commandsPerRun: 30,
       clock: 'server',
       fences: 'group',
-      pushPatienceMs: 400,
+      pushPatienceMs: 2000,
     })
   })
 })

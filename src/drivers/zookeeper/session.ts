@@ -93,6 +93,11 @@ export class Session implements ConnectionListener {
     return this.#info
   }
 
+  /** Why there is no connection, or why the last one was of no use. Forgotten at the next answer. */
+  get lastFailure(): Error | undefined {
+    return this.#lastFailure
+  }
+
   subscribe(listener: SessionListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -118,7 +123,10 @@ export class Session implements ConnectionListener {
 
   onReply({ xid, zxid, error }: ReplyHeader): void {
     // Not at a mere greeting: a server that greets and then hangs up would be called again and again without a pause.
-    if (xid !== Xid.auth) this.#failures = 0
+    if (xid !== Xid.auth) {
+      this.#failures = 0
+      this.#lastFailure = undefined
+    }
     if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
     if (error === Err.sessionExpired) this.#finish({ type: 'expired' })
   }

@@ -24,7 +24,9 @@ export function storeFailure(error: unknown): unknown {
   if (!(error instanceof ZooKeeperError)) return error
   const retryable = PASSING.has(error.code)
   const hint = HINTS[error.code]
-  return new HoldfastError('STORE_UNAVAILABLE', hint ? `${error.message}; ${hint}` : error.message, {
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  const message = `${error.message}${cause}${hint ? `; ${hint}` : ''}`
+  return new HoldfastError('STORE_UNAVAILABLE', message, {
     store: 'zookeeper',
     cause: error,
     retryable,

@@ -32,7 +32,7 @@ export interface ZooKeeperStoreOptions {
   env?: Env
 }
 
-const URL_OPTIONS = ['root', 'sessionTimeout', 'tick']
+const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared']
 
 /** The sessions of this process, by what they were asked for with: clients of the same ensemble share one. */
 const sessions = new Map<string, SharedSession>()
@@ -93,7 +93,9 @@ class ZooKeeperStore implements Store {
 
 function formatOf(shared: ZooKeeperStoreOptions['shared']): Format {
   if (shared === undefined) return OWN_FORMAT
-  return curatorFormat(shared === 'curator' ? 'lock-' : '__WRIT__')
+  if (shared === 'curator') return curatorFormat('lock-')
+  if (shared === 'curator-read-write') return curatorFormat('__WRIT__')
+  throw invalid(`shared is '${shared}', but must be 'curator' or 'curator-read-write'`)
 }
 
 function sessionFor(servers: string, options: ZooKeeperStoreOptions & { env: Env }): SharedSession {

@@ -63,7 +63,8 @@ export const lossCases: readonly CaseSpec[] = [
       await inTime('the signal', lost.promise)
       await inTime('the next holder', next.promise)
       assert.ok(lost.settledAt <= next.settledAt, 'the next one was granted before the loss was told')
-      assert.ok(next.settledAt >= sentAt + SHORT_MS)
+      // Where a session decides, a hold that is lost while it lives on is given back.
+      if (scene.perHoldLease) assert.ok(next.settledAt >= sentAt + SHORT_MS)
       const reason: unknown = hold.signal.reason
       assert.ok(reason instanceof HoldfastError && reason.code === 'HOLD_LOST')
     },
@@ -227,7 +228,10 @@ export const lossCases: readonly CaseSpec[] = [
       news.resolve()
       store.heal()
       await pass(100)
-      assert.equal(late.isSettled, false, 'two believe to hold')
+      const outcome = late.isSettled
+        ? await late.promise.then(({ fence }) => `holds with ${fence}`, String)
+        : 'waits'
+      assert.equal(outcome, 'waits')
       assert.equal(hold.isValid, true)
       await hold.release()
       assert.ok((await inTime('its turn in the end', late.promise)).fence > hold.fence)
