@@ -182,8 +182,8 @@ export const leaseCases: readonly CaseSpec[] = [
       await holder.release()
       const hold = await inTime('the waiter', waiter)
       await eventually('the loss by maxHold', () => !hold.isValid)
-      // A little earlier than the store: the client's clock may be slow by the drift margin.
-      assert.ok(now() - releasedAt >= 3900, `lost ${now() - releasedAt} ms after the grant`)
+      // Earlier than the store by the drift margin and by what an answer takes; but counted from the waiting it would be 2500.
+      assert.ok(now() - releasedAt >= 3000, `lost ${now() - releasedAt} ms after the grant`)
     },
   },
   {
