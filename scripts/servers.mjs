@@ -1,7 +1,7 @@
 // The servers and tools that the tests use: which Debian package brings each, which program proves that it is there, and how to
 // bring in what is missing. The tests ask this list, too, so that what is installed and what is skipped cannot drift apart.
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
 /** @type {Record<string, { packages: string[], programs: string[], url?: { variable: string, example: string } }>} */
@@ -11,6 +11,17 @@ export const SERVERS = {
     programs: ['redis-server', 'redis-cli'],
     url: { variable: 'HOLDFAST_TEST_REDIS_URL', example: 'redis://127.0.0.1:6379' },
   },
+  postgres: {
+    packages: ['postgresql'],
+    programs: ['postgres', 'initdb', 'psql'],
+    url: { variable: 'HOLDFAST_TEST_POSTGRES_URL', example: 'postgres://postgres@127.0.0.1:5432/postgres' },
+  },
+  pgbouncer: { packages: ['pgbouncer'], programs: ['pgbouncer'] },
+  mariadb: {
+    packages: ['mariadb-server'],
+    programs: ['mariadbd', 'mariadb-install-db', 'mariadb'],
+    url: { variable: 'HOLDFAST_TEST_MYSQL_URL', example: 'mysql://root@127.0.0.1:3306/test' },
+  },
   zookeeper: {
     // With the libraries of others that can share a line with ours.
     packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
@@ -19,14 +30,14 @@ export const SERVERS = {
   iptables: { packages: ['iptables'], programs: ['iptables'] },
 }
 
-const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', ...postgresFolders()]
 const POLICY = '/usr/sbin/policy-rc.d'
 const OUR_POLICY =
   '#!/bin/sh\n# Of the Holdfast tests, while they install servers: do not start them.\nexit 101\n'
 
 /** null: all its programs are here. Otherwise what is missing. */
 export function missing(name) {
-  const absent = SERVERS[name].programs.filter((program) => !isProgram(program))
+  const absent = SERVERS[name].programs.filter((program) => find(program) === null)
   return absent.length === 0 ? null : `${absent.join(' and ')} not installed`
 }
 
@@ -63,7 +74,7 @@ function givenUrl(name) {
 
 function obstacleToInstalling() {
   if (process.env['HOLDFAST_TEST_INSTALL'] === 'no') return 'HOLDFAST_TEST_INSTALL is no'
-  if (!isProgram('apt-get')) return 'there is no apt-get'
+  if (find('apt-get') === null) return 'there is no apt-get'
   if (process.getuid?.() !== 0) return 'installing needs root'
   return null
 }
@@ -105,15 +116,16 @@ async function withoutStartingServices(work) {
   }
 }
 
-function isProgram(name) {
-  // What a program needs beside it is named by its full path, and is read rather than run.
-  if (isAbsolute(name)) return existsSync(name)
-  return FOLDERS.some((folder) => {
-    try {
-      accessSync(join(folder, name), constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
+/** Where a program is, or null; some are not on the PATH of an ordinary user. */
+export function find(program) {
+  const paths = isAbsolute(program) ? [program] : FOLDERS.map((folder) => join(folder, program))
+  return paths.find((path) => existsSync(path)) ?? null
+}
+
+/** Debian keeps each version's programs in a folder of its own; the newest first. */
+function postgresFolders() {
+  const versions = '/usr/lib/postgresql'
+  if (!existsSync(versions)) return []
+  const newestFirst = readdirSync(versions).sort((a, b) => Number(b) - Number(a))
+  return newestFirst.map((version) => join(versions, version, 'bin'))
 }

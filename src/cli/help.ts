@@ -1,4 +1,5 @@
-const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
+const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
+                   postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
                    (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME     keeps applications that share a store apart`
 
@@ -9,6 +10,7 @@ Usage:
   holdfast ls [--prefix TEXT] [--json]
   holdfast break NAME [--fence N]
   holdfast doctor [--json]
+  holdfast schema mysql|postgres
   holdfast COMMAND --help
   holdfast --version
 
@@ -47,7 +49,8 @@ Options:
   --max-hold DURATION  the lock is lost after this time, whatever the command does (default: none)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
-  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,…
+  --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
+                       postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
                        (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME         keeps applications that share a store apart
   Durations: 500ms, 30s, 5m, 2h, 1d.
@@ -135,7 +138,36 @@ Exit codes:
   69  store unavailable
 `
 
-const OF_COMMAND: Readonly<Record<string, string>> = { run: RUN, ls: LS, break: BREAK, doctor: DOCTOR }
+const SCHEMA = `holdfast schema: print the SQL that makes what a store needs in its database
+
+Usage:
+  holdfast schema mysql|postgres [--schema NAME]
+
+A store makes its tables and routines by itself on first use. Where the application may not
+create them, let somebody who may run this; it is harmless where everything is there already.
+
+Options:
+  --schema NAME    the schema to make (default holdfast); the application names it with
+                   postgres://…?schema=NAME. With MySQL: what the names of all tables and
+                   routines begin with, as in mysql://…?prefix=NAME
+
+Examples:
+  holdfast schema postgres | psql postgres://admin@db.internal/app
+  holdfast schema mysql | mysql --user admin app
+  holdfast schema postgres > migrations/0042_holdfast.sql
+
+Exit codes:
+   0  done
+  64  wrong usage
+`
+
+const OF_COMMAND: Readonly<Record<string, string>> = {
+  run: RUN,
+  ls: LS,
+  break: BREAK,
+  doctor: DOCTOR,
+  schema: SCHEMA,
+}
 
 /** The help of one command, or the general one. */
 export function helpFor(command?: string): string {

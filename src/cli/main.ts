@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   ls: async () => (await import('./ls.js')).ls,
   doctor: async () => (await import('./doctor.js')).doctor,
   break: async () => (await import('./break.js')).breakCommand,
+  schema: async () => (await import('./schema.js')).schema,
 }
 
 async function main(args: string[]): Promise<number> {

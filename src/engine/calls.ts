@@ -1,6 +1,7 @@
 import { backoffMs } from '../base/backoff.js'
 import { type Cancel, detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 
 /** How calls to a store are limited in time. */
 export interface CallLimits {
@@ -36,7 +37,7 @@ export class Calls {
   /** The call's result, or STORE_UNAVAILABLE after `timeoutMs`. What the call does later is nobody's business any more. */
   within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      let cancel: Cancel = () => {}
+      let cancel: Cancel = nothing
       const fail = (error: unknown): void => {
         cancel()
         reject(error)

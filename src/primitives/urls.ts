@@ -6,6 +6,10 @@ type Opener = (rest: string) => Promise<Store>
 /** Each store's module is loaded only when a URL names it, so importing `holdfast` loads no driver. */
 const SCHEMES: Readonly<Record<string, Opener>> = {
   memory: async (name) => sharedMemory(name),
+  mysql: async (rest) => openMysql('mysql', rest),
+  mariadb: async (rest) => openMysql('mariadb', rest),
+  postgres: async (rest) => openPostgres('postgres', rest),
+  postgresql: async (rest) => openPostgres('postgresql', rest),
   redis: async (rest) => openRedis('redis', rest),
   rediss: async (rest) => openRedis('rediss', rest),
   'redis+sentinel': async (rest) => openRedis('redis+sentinel', rest),
@@ -24,6 +28,14 @@ async function sharedMemory(name: string): Promise<Store> {
   const store = memories.get(name) ?? memory()
   memories.set(name, store)
   return store
+}
+
+async function openMysql(scheme: string, rest: string): Promise<Store> {
+  return (await import('../stores/mysql/index.js')).mysql(`${scheme}:${rest}`)
+}
+
+async function openPostgres(scheme: string, rest: string): Promise<Store> {
+  return (await import('../stores/postgres/index.js')).postgres(`${scheme}:${rest}`)
 }
 
 async function openRedis(scheme: string, rest: string): Promise<Store> {

@@ -1,20 +1,30 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { mysqlGuard } from '../../src/fence/index.js'
+import { describeOn } from '../servers/availability.js'
+import { borrowMariadb } from '../servers/mariadb.js'
 import { load, openSql, type SqlDatabase } from './clients.mjs'
-import { describeSqlGuard, needs, openScene, type SqlSetting } from './sql-cases.js'
+import { describeSqlGuard, openScene, type SqlSetting } from './sql-cases.js'
 
-const VARIABLE = 'HOLDFAST_TEST_MYSQL_URL'
-const setting = (driver: string): SqlSetting => ({
-  driver,
-  url: () => process.env[VARIABLE] ?? '',
-  skip: needs(VARIABLE),
-})
+describeOn(
+  'mariadb',
+  'MySQL',
+  () => {
+    let server: Awaited<ReturnType<typeof borrowMariadb>>
+    beforeAll(async () => {
+      server = await borrowMariadb()
+    })
+    afterAll(() => server.stop())
 
-for (const driver of ['mysql2', 'mariadb']) describeSqlGuard(setting(driver))
+    const setting = (driver: string): SqlSetting => ({ driver, url: () => server.url, skip: undefined })
+    for (const driver of ['mysql2', 'mariadb']) describeSqlGuard(setting(driver))
+    describeTransactions(setting('mysql2'))
+  },
+  { own: false },
+)
 
-describe.skipIf(needs(VARIABLE))(`transactions of MySQL ${needs(VARIABLE) ?? ''}`, () => {
-  it('keep a writer with another fence waiting until they end', async () => {
-    const { guard, url, ask } = await openScene(setting('mysql2'))
+function describeTransactions(setting: SqlSetting): void {
+  it('a transaction keeps a writer with another fence waiting until it ends', async () => {
+    const { guard, url, ask } = await openScene(setting)
     const other = await openOther(url)
     const resource = `r ${process.pid} ${Math.random()}`
     await guard.check({ resource, fence: 4 })
@@ -31,9 +41,9 @@ describe.skipIf(needs(VARIABLE))(`transactions of MySQL ${needs(VARIABLE) ?? ''}
   })
 
   it.each(['REPEATABLE READ', 'READ COMMITTED', 'SERIALIZABLE'])(
-    'in %s see the newest fence, although they show an old row',
+    'a transaction in %s sees the newest fence, although it shows an old row',
     async (level) => {
-      const { guard, url, table, row } = await openScene(setting('mysql2'))
+      const { guard, url, table, row } = await openScene(setting)
       const other = await openOther(url)
       await other.ask(`SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
       await other.ask('BEGIN')
@@ -47,8 +57,8 @@ describe.skipIf(needs(VARIABLE))(`transactions of MySQL ${needs(VARIABLE) ?? ''}
     },
   )
 
-  it('write the same again, also where the driver counts changed rows only', async () => {
-    const { url, table } = await openScene(setting('mysql2'))
+  it('a transaction writes the same again, also where the driver counts changed rows only', async () => {
+    const { url, table } = await openScene(setting)
     const { createConnection } = await load('mysql2/promise')
     const connection = await createConnection({ uri: url, flags: ['-FOUND_ROWS'] })
     onTestFinished(() => connection.end())
@@ -58,10 +68,10 @@ describe.skipIf(needs(VARIABLE))(`transactions of MySQL ${needs(VARIABLE) ?? ''}
     await expect(mysqlGuard(connection).update(4, update)).rejects.toMatchObject({ newestFence: 5 })
   })
 
-  it('cannot be made with callbacks', async () => {
+  it('a guard cannot be made with callbacks', async () => {
     const { default: mysql } = await load('mysql2')
-    const connection = mysql.createConnection(setting('mysql2').url())
-    onTestFinished(() => connection.end())
+    const connection = mysql.createConnection(setting.url())
+    onTestFinished(() => connection.promise().end())
     expect(() => mysqlGuard(connection)).toThrow(/mysql2\/promise/)
     expect(() => mysqlGuard(connection.promise())).not.toThrow()
   })
@@ -80,4 +90,4 @@ describe.skipIf(needs(VARIABLE))(`transactions of MySQL ${needs(VARIABLE) ?? ''}
       // Asked again at once: each question is a round trip to the server.
     }
   }
-})
+}

@@ -165,11 +165,6 @@ export function describeSqlGuard(setting: SqlSetting): void {
   )
 }
 
-/** For settings that need a server: why they cannot run. */
-export function needs(variable: string): string | undefined {
-  return process.env[variable] ? undefined : `skipped: set ${variable} to the URL of a server`
-}
-
 export function sqliteFile(): string {
   return `${tempFolder()}/data.db`
 }

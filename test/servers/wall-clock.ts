@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +11,8 @@ export class WallClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'holdfast-wall-clock-'))
 
   constructor() {
+    // PostgreSQL runs as a user of its own.
+    chmodSync(this.#folder, 0o755)
     this.set(0)
     this.obstacle = compile(this.#shim)
   }

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { decodeText, encodeText } from '../../src/base/text.js'
 import type { Connection, LineView } from '../../src/contract/store.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { decodeText, encodeText } from '../../src/stores/sqlite/text.js'
 import { ask, beat, connect, openRaw, request, tempFolder } from './sqlite/helpers.js'
 
 const STRANGE_NAMES = [

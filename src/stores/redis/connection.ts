@@ -24,6 +24,7 @@ import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
 import { fromToken, Names, token } from './names.js'
 import { beatReply, claimReply, releaseReply, robbedView, toUs } from './replies.js'
+import type { Answer } from './turns.js'
 import type { RedisUser } from './user.js'
 import { lineView } from './view.js'
 import { Watches } from './watches.js'
@@ -60,7 +61,8 @@ export class RedisConnection implements Connection {
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
     const isReachable = this.#isHearing || !request.queue
-    const { reply, isSafe } = await (isReachable ? this.#ask(request) : this.#askReachably(request))
+    const { text, isSafe } = await (isReachable ? this.#ask(request) : this.#askReachably(request))
+    const reply = claimReply(text)
     this.#mayHaveMissed ||= !this.#isHearing
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
@@ -71,17 +73,15 @@ export class RedisConnection implements Connection {
    * A client stands in no line before its channel is heard, or nobody could tell it. Until then it only tries: a lock that is free costs no
    * further round trip.
    */
-  async #askReachably(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
+  async #askReachably(request: ClaimRequest): Promise<Answer> {
     const first = await this.#ask({ ...request, queue: false })
-    if (first.reply.status !== 'refused' || first.reply.reason !== 'busy') return first
+    if (first.text !== 'busy') return first
     await this.#listening
     return this.#ask(request)
   }
 
-  async #ask(request: ClaimRequest): Promise<{ reply: ClaimReply; isSafe: boolean }> {
-    const key = this.#names.line(request.resource)
-    const { text, isSafe } = await this.#user.turns.submit(key, claimText(request, this.#channel))
-    return { reply: claimReply(text), isSafe }
+  #ask(request: ClaimRequest): Promise<Answer> {
+    return this.#user.turns.submit(this.#names.line(request.resource), claimText(request, this.#channel))
   }
 
   async release(resource: string, id: string): Promise<boolean> {

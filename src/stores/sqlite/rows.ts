@@ -1,8 +1,8 @@
+import { decodeText, encodeText } from '../../base/text.js'
 import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
 import type { Cells, Value } from '../../drivers/sqlite.js'
 import type { Transaction } from './lock-file.js'
 import type { Statements } from './statements.js'
-import { decodeText, encodeText } from './text.js'
 
 /** A row with its place in the line, by which it is found again. Only rows that were read have one. */
 interface PlacedRow extends Row {

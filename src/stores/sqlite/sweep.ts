@@ -1,6 +1,6 @@
+import { decodeText, encodeText } from '../../base/text.js'
 import type { LocalClient } from './clients.js'
 import type { LockFile } from './lock-file.js'
-import { decodeText, encodeText } from './text.js'
 
 /** At most so many rows of each kind in one sweep: the rest waits for the next. */
 const MOST_ROWS = 500

@@ -1,5 +1,5 @@
 /**
- * Text in the form in which it is stored. libsql cuts text at a NUL when it reads it back, and half of a surrogate pair has no
+ * Text in the form in which it is stored. PostgreSQL takes no NUL, libsql cuts text there when it reads it back, and half of a surrogate pair has no
  * UTF-8 form; both are written as escapes. Each character has its own code and no code begins another, so a prefix stays one.
  */
 export function encodeText(text: string): string {

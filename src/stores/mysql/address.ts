@@ -1,0 +1,76 @@
+import { invalid } from '../../base/errors.js'
+
+export type PackageName = 'mysql2' | 'mariadb'
+
+/** In the order in which they are looked for. */
+export const PACKAGES: readonly PackageName[] = ['mysql2', 'mariadb']
+
+/** Where a URL leads. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  readonly database: string
+  readonly tls: boolean
+  readonly driver: PackageName | undefined
+  readonly prefix: string | undefined
+  readonly connections: number | undefined
+}
+
+const EXAMPLE = 'mysql://user:password@localhost:3306/app'
+const OPTIONS = ['driver', 'prefix', 'connections', 'ssl']
+
+/** `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`; `mariadb:` says the same. */
+export function parseAddress(text: string): Address {
+  const url = URL.canParse(text) ? new URL(text) : null
+  // The text itself is not shown: it may hold a password.
+  if (!url || !/^(mysql|mariadb):$/.test(url.protocol) || url.hostname === '')
+    throw invalid(
+      `This is no URL of a MySQL server; write ${EXAMPLE}, with the user name and password percent-encoded`,
+    )
+  const database = decoded(url.pathname.slice(1))
+  if (database === '') throw invalid(`The URL of MySQL names no database; write ${EXAMPLE}`)
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port || 3306),
+    user: decoded(url.username),
+    password: decoded(url.password),
+    database,
+    ...parseOptions(url.searchParams),
+  }
+}
+
+export function checkPackage(name: string): PackageName {
+  const known = PACKAGES.find((each) => each === name)
+  if (!known) throw invalid(`driver is '${name}', but must be one of ${PACKAGES.join(', ')}`)
+  return known
+}
+
+function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefix' | 'connections' | 'tls'> {
+  for (const name of options.keys())
+    if (!OPTIONS.includes(name))
+      throw invalid(`A URL of MySQL has no option '${name}', only ${OPTIONS.join(', ')}`)
+  const driver = options.get('driver')
+  const connections = options.get('connections')
+  return {
+    driver: driver === null ? undefined : checkPackage(driver),
+    prefix: options.get('prefix') ?? undefined,
+    connections: connections === null ? undefined : Number(connections),
+    tls: isYes(options.get('ssl') ?? 'false'),
+  }
+}
+
+function isYes(text: string): boolean {
+  if (text !== 'true' && text !== 'false')
+    throw invalid(`ssl is '${text}', but must be true or false; certificates are given by the option tls`)
+  return text === 'true'
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw invalid('The URL of MySQL has a stray % in it; write %25 for it')
+  }
+}

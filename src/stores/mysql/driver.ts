@@ -1,0 +1,100 @@
+import { invalid } from '../../base/errors.js'
+
+/** A pool that you have: of `mysql2/promise`, of `mysql2`, or of `mariadb`. */
+export interface MysqlPool {
+  /** Lends a connection. */
+  getConnection(...args: never[]): unknown
+  /** Ends all connections. */
+  end(...args: never[]): unknown
+}
+
+/** What is used of a lent connection; the same in both packages. */
+interface PooledConnection {
+  query(sql: string): Promise<unknown>
+  release(): unknown
+  destroy(): unknown
+}
+
+interface PromisePool {
+  getConnection(): Promise<PooledConnection>
+  end(): Promise<unknown>
+}
+
+/** One connection of the pool, lent for one statement. */
+export interface Lent {
+  /** The package's own connection. */
+  readonly own: unknown
+  /** The first column of the rows of the first result, as text. */
+  query(sql: string): Promise<string[]>
+  release(): void
+  /** Ends it, whatever it is doing: nobody gets it again. */
+  destroy(): void
+}
+
+/** A pool of either package. */
+export class Driver {
+  readonly #pool: PromisePool
+  readonly #isOurs: boolean
+  /** mysql2 answers with a result and a description of its columns, mariadb with the result alone. */
+  readonly #isMysql2: boolean
+
+  constructor(pool: unknown, isOurs: boolean) {
+    this.#pool = asPromisePool(pool)
+    this.#isOurs = isOurs
+    this.#isMysql2 = !('totalConnections' in this.#pool)
+  }
+
+  async lend(): Promise<Lent> {
+    const connection = await this.#pool.getConnection()
+    return {
+      own: connection,
+      query: async (sql) => {
+        const reply = await connection.query(sql)
+        return rowsOf(this.#isMysql2 ? (reply as unknown[])[0] : reply).map(firstColumn)
+      },
+      release: () => ignore(connection.release()),
+      destroy: () => ignore(connection.destroy()),
+    }
+  }
+
+  /** Closes only what Holdfast opened. */
+  async close(): Promise<void> {
+    if (this.#isOurs) await this.#pool.end()
+  }
+}
+
+function isPool(client: unknown): client is MysqlPool {
+  const { getConnection, end } = (client ?? {}) as Partial<MysqlPool>
+  return typeof getConnection === 'function' && typeof end === 'function'
+}
+
+/** mysql2 has a second pool for callbacks, which leads to the one for promises. */
+function asPromisePool(pool: unknown): PromisePool {
+  if (!isPool(pool))
+    throw invalid(
+      'mysql() takes a URL, such as mysql://localhost/app, or a pool of mysql2 or mariadb (createPool)',
+    )
+  const { promise } = pool as { promise?: () => unknown }
+  return (typeof promise === 'function' ? promise.call(pool) : pool) as PromisePool
+}
+
+/** The rows of the first result: of a SELECT its own, of a CALL those of the first SELECT in it. What changes something has counts instead. */
+function rowsOf(result: unknown): readonly unknown[] {
+  if (!Array.isArray(result)) return []
+  // The result of a CALL ends with counts of its own.
+  return isCounts(result.at(-1)) ? result[0] : result
+}
+
+function isCounts(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'affectedRows' in value
+}
+
+/** Rows may be objects or, by an option of the pool, arrays. */
+function firstColumn(row: unknown): string {
+  return String(Object.values(row as object)[0])
+}
+
+/** mariadb's own clean-up may fail later: the connection is then gone from the pool, and nobody is concerned. */
+function ignore(outcome: unknown): void {
+  if (outcome instanceof Promise) outcome.catch(() => {})
+}

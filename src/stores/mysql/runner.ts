@@ -1,0 +1,121 @@
+import { systemEnv } from '../../base/env.js'
+import type { Driver, Lent } from './driver.js'
+import { closed, explain, isCollision, isSchemaMissing, outOfReach } from './failures.js'
+import { ensureSchema, makeSchema } from './install.js'
+import type { Names } from './sql/names.js'
+
+/** How often a call is made again that the server has undone for another's sake. */
+const MOST_COLLISIONS = 5
+/** A connection that has not answered for so long is taken for dead: the network may have dropped it without a word. */
+const SILENCE_MS = 30_000
+
+export interface RunnerOptions {
+  openDriver(): Promise<Driver>
+  readonly names: Names
+  /** false: the schema is made by somebody else. */
+  readonly createSchema: boolean
+}
+
+/** Runs statements on a pool that is opened at the first call, whose schema is made where it is missing. */
+export class Runner {
+  readonly names: Names
+  readonly #options: RunnerOptions
+  #isWanted = false
+  #opening: Promise<Driver> | undefined
+
+  constructor(options: RunnerOptions) {
+    this.names = options.names
+    this.#options = options
+  }
+
+  /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
+  use(): void {
+    this.#isWanted = true
+  }
+
+  /** Calls a routine; resolves with the rows of its answer. `values` are SQL. */
+  call(routine: string, values: readonly string[]): Promise<string[]> {
+    return this.query(`CALL ${this.names.routine(routine)}(${values.join(',')})`)
+  }
+
+  async query(sql: string): Promise<string[]> {
+    let isMended = false
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#lend((connection) => connection.query(sql))
+      } catch (error) {
+        if (isSchemaMissing(error) && !isMended && this.#options.createSchema) {
+          isMended = true
+          // Dropped, or not in a backup.
+          await this.lend((connection) => makeSchema(connection, this.names))
+        } else if (!isCollision(error) || attempt > MOST_COLLISIONS) throw explain(error)
+      }
+    }
+  }
+
+  /** Lends a connection of the pool to work of several statements. */
+  async lend<T>(work: (connection: Lent) => Promise<T>): Promise<T> {
+    try {
+      return await this.#lend(work)
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isWanted = false
+    const opening = this.#opening
+    this.#opening = undefined
+    const driver = await opening?.catch(() => undefined)
+    await driver?.close()
+  }
+
+  async #lend<T>(work: (connection: Lent) => Promise<T>): Promise<T> {
+    const driver = await this.#open()
+    const connection = await driver.lend()
+    return this.#within(connection, work(connection))
+  }
+
+  #within<T>(connection: Lent, outcome: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let end = connection.release
+      const giveUp = (): void => {
+        end = () => {}
+        connection.destroy()
+        reject(outOfReach(`no answer within ${SILENCE_MS / 1000} s`))
+      }
+      const cancel = systemEnv.timer(SILENCE_MS, giveUp, { keepAlive: false })
+      const finish = (): void => {
+        cancel()
+        end()
+      }
+      outcome.finally(finish).then(resolve, reject)
+    })
+  }
+
+  /** A failed attempt is forgotten: the next call tries anew. */
+  #open(): Promise<Driver> {
+    if (!this.#isWanted) return Promise.reject(closed())
+    if (this.#opening) return this.#opening
+    const opening = this.#openOnce()
+    this.#opening = opening
+    opening.catch(() => {
+      if (this.#opening === opening) this.#opening = undefined
+    })
+    return opening
+  }
+
+  async #openOnce(): Promise<Driver> {
+    const { openDriver, createSchema } = this.#options
+    const driver = await openDriver()
+    if (!createSchema) return driver
+    try {
+      const connection = await driver.lend()
+      await this.#within(connection, ensureSchema(connection, this.names))
+      return driver
+    } catch (error) {
+      await driver.close().catch(() => {})
+      throw error
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import type { Names } from './names.js'
+
+/**
+ * A line, in SQL: what `contract/lines.ts` does for embedded stores, restated for the server and checked against the same model. Every routine
+ * that touches a line is put together from these pieces, which work on the variables of `LINE_VARIABLES`.
+ *
+ * - The row of the line is its lock: nothing of a line is read or changed before `openLine`.
+ * - Holds have the places before `v_next`, those that wait the places from it on; so both are found by the primary key.
+ * - `v_soonest` is never later than the first deadline in the line, and is looked for only when it has come: a line of thousands costs as much as a short one.
+ * - The row is written once, by `closeLine`, and only if something has changed.
+ * - A hold that is alone is kept in the row itself (`sql/alone.ts`), until somebody looks closer: `openLine` makes it a claim like any other.
+ */
+
+/** The largest number that JavaScript counts exactly. */
+export const FAR = '9007199254740991'
+/** How far a client's memory of a fence may run ahead of the clock before it is no longer believed (`FLOOR_SKEW_MS`). */
+export const SKEW_US = 60_000_000
+
+/** Microseconds since 1970. SYSDATE is the time of now, not of the beginning of the statement, but in the zone of the session; the other two tell its distance from UTC. */
+export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), NOW(6))`
+
+export const LINE_VARIABLES = `
+  DECLARE v_wall, v_now, v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned BIGINT;
+  DECLARE v_fence, v_place, v_permits, v_floor, v_block, v_max_hold, v_expires, v_first, v_stay BIGINT;
+  DECLARE v_id, v_client VARBINARY(255);
+  DECLARE v_dirty, v_is_alone BOOLEAN DEFAULT FALSE;
+  DECLARE v_news LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';`
+
+/** A failure undoes the whole call. */
+export const UNDO = `
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;`
+
+/** Gap locks, and reads that show what was there before the line was locked, are what the level below REPEATABLE READ leaves out. */
+export const BEGIN = `
+  COMMIT;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;`
+
+/** Locks the line `v_line`; `v_last` is null if there is none. Asks for the time after that, since locking may take a while. */
+export function openLine({ line, claim }: Names): string {
+  return `
+  SET v_last = NULL, v_is_alone = FALSE;
+  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, alone_id IS NOT NULL
+    INTO v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned, v_is_alone
+    FROM ${line} WHERE line = v_line FOR UPDATE;
+  SET v_wall = COALESCE(p_at, ${WALL});
+  SET v_now = v_wall + COALESCE(v_shift, 0), v_dirty = FALSE;
+  IF v_now < v_seen THEN
+    SET v_shift = v_seen - v_wall, v_now = v_seen;
+  END IF;
+  IF v_is_alone THEN
+    SET v_tail = v_tail + 1, v_dirty = TRUE;
+    INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
+      SELECT line, v_tail, alone_id, alone_client, used, capacity, last, soonest, NULL, 0, 1, seen, alone_info FROM ${line} WHERE line = v_line;
+  END IF;`
+}
+
+export function closeLine({ line }: Names): string {
+  return `
+  IF v_dirty THEN
+    UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
+      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, alone_id = NULL WHERE line = v_line;
+  END IF;`
+}
+
+/** The next fence, into `v_fence`. */
+export function takeFence(floor: string, block: string): string {
+  return `
+  SET v_fence = GREATEST(v_last + 1, LEAST(${floor} + 1, v_wall + ${SKEW_US}), v_wall);
+  IF v_fence > ${FAR} - (${block} - 1) THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'HOLDFAST_FENCE_LIMIT';
+  END IF;
+  SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
+}
+
+/** News for the client of the claim at `v_place`: in the answer, and in a table for another client than the one that calls (`v_caller`). */
+function tell({ news }: Names, what: 'granted' | 'lost'): string {
+  return `
+  SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
+    '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');
+  IF v_client <> v_caller THEN
+    SET v_stay = IF(v_fence = 0, -v_place, v_fence);
+    INSERT INTO ${news} (client, at, line, id, what, fence) VALUES (v_client, v_wall, v_line, v_id, '${what}', v_stay)
+      ON DUPLICATE KEY UPDATE what = '${what}', fence = v_stay;
+  END IF;`
+}
+
+/** The claim is taken away from its client. */
+export function tellLost(names: Names): string {
+  return tell(names, 'lost')
+}
+
+/** What the claims that are left say of the line. */
+export function countLine({ claim }: Names): string {
+  return `
+  SELECT COALESCE(SUM(IF(fence = 0, 0, permits)), 0), COALESCE(MIN(expires), ${FAR}), MIN(IF(fence = 0, place, NULL))
+    INTO v_used, v_soonest, v_next FROM ${claim} WHERE line = v_line;
+  SET v_dirty = TRUE;`
+}
+
+/** Removes the claim at `v_place`, whose permits and fence are in `v_permits` and `v_fence`. */
+export function removeClaim({ claim }: Names): string {
+  return `
+  DELETE FROM ${claim} WHERE line = v_line AND place = v_place;
+  IF v_fence > 0 THEN
+    SET v_used = v_used - v_permits;
+  ELSEIF v_place = v_next THEN
+    SELECT MIN(place) INTO v_next FROM ${claim} WHERE line = v_line AND place > v_place;
+  END IF;
+  IF v_used = 0 AND v_next IS NULL THEN
+    SET v_soonest = ${FAR};
+  END IF;
+  SET v_dirty = TRUE;`
+}
+
+/** Drops the lapsed claims, and promotes. Every call begins or ends with it. */
+export function settle(names: Names): string {
+  const { claim } = names
+  return `
+  IF v_soonest <= v_now THEN
+    DELETE FROM ${claim} WHERE line = v_line AND expires <= v_now;${countLine(names)}
+  END IF;
+  SET v_place = v_next;
+  WHILE v_place IS NOT NULL DO
+    SELECT permits, floor_fence, block, max_hold, expires, id, client
+      INTO v_permits, v_floor, v_block, v_max_hold, v_expires, v_id, v_client
+      FROM ${claim} WHERE line = v_line AND place = v_place;
+    IF v_used + v_permits > COALESCE(v_pinned, v_capacity) THEN
+      SET v_place = NULL;
+    ELSE${takeFence('v_floor', 'v_block')}
+      -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+      SET v_expires = LEAST(v_expires, COALESCE(v_now + v_max_hold, ${FAR}));
+      UPDATE ${claim} SET fence = v_fence, since = v_now, expires = v_expires
+        WHERE line = v_line AND place = v_place;
+      SET v_used = v_used + v_permits, v_soonest = LEAST(v_soonest, v_expires);${tell(names, 'granted')}
+      SELECT MIN(place) INTO v_next FROM ${claim} WHERE line = v_line AND place > v_place;
+      SET v_place = v_next;
+    END IF;
+  END WHILE;`
+}
+
+/** The answer for a claim that waits at `v_place` until `v_expires`, as an expression; `v_first` is when the first of the holds lapses. */
+export const WAITING = `CONCAT('{"status":"waiting","presenceMs":', (v_expires - v_now) / 1000,
+    ',"isNext":', IF(v_place = v_next, 'true', 'false'),
+    ',"freeInMs":', IF(v_place = v_next, COALESCE((v_first - v_now) / 1000, 'null'), 'null'),
+    ',"grantsAbove":', v_last, ',"place":', v_place, ',"nextPlace":', v_next, '}')`
+
+/** Only the next one, at `v_place`, needs to know. */
+export function findFirst({ claim }: Names): string {
+  return `
+  IF v_place = v_next THEN
+    SELECT MIN(expires) INTO v_first FROM ${claim} WHERE line = v_line AND place < v_next;
+  END IF;`
+}
+
+export const ANSWER_WITH_NEWS = `
+  SELECT CONCAT('{"reply":', v_reply, ',"news":[', v_news, ']}') AS answer;`
+
+/** Puts a routine together. `SQL SECURITY INVOKER`: it may do what the caller may, and does not depend on who made it. */
+export function routine(names: Names, name: string, parameters: string, body: string): string {
+  return `CREATE PROCEDURE ${names.routine(name)} (${parameters})
+  MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN${body}
+END`
+}

@@ -1,0 +1,49 @@
+import { BEGIN, closeLine, LINE_VARIABLES, openLine, routine, settle, UNDO, WALL } from './line.js'
+import type { Names } from './names.js'
+
+/** At most so many of each kind at once; the rest waits for the next time. */
+const MOST = 500
+
+/**
+ * Removes what nobody comes by to tidy: the lapsed claims of lines that are not used any more, lines that nobody is in, and states that have ended.
+ * Once in `p_every` microseconds, by whoever asks first. A line and a state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
+ */
+export function sweepRoutine(names: Names): string {
+  const { line, news, state, version } = names
+  return routine(
+    names,
+    'sweep',
+    'p_every BIGINT, p_keep BIGINT, p_at BIGINT',
+    `${LINE_VARIABLES}
+  DECLARE v_line BINARY(32);
+  DECLARE v_caller VARBINARY(255) DEFAULT '';
+  DECLARE v_is_done BOOLEAN DEFAULT FALSE;
+  DECLARE v_is_due BIGINT DEFAULT 0;
+  DECLARE lapsed CURSOR FOR SELECT line FROM ${line} WHERE soonest <= v_wall + shift ORDER BY line LIMIT ${MOST};
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}
+  COMMIT;
+  SET v_wall = COALESCE(p_at, ${WALL});
+  UPDATE ${version} SET swept = v_wall WHERE swept NOT BETWEEN v_wall - p_every AND v_wall;
+  SET v_is_due = ROW_COUNT();
+  COMMIT;
+  IF v_is_due > 0 THEN
+    OPEN lapsed;
+    FETCH lapsed INTO v_line;
+    WHILE NOT v_is_done DO${BEGIN}${openLine(names)}
+      IF v_last IS NOT NULL THEN${settle(names)}${closeLine(names)}
+      END IF;
+      COMMIT;
+      SET v_is_done = FALSE;
+      FETCH lapsed INTO v_line;
+    END WHILE;
+    CLOSE lapsed;${BEGIN}
+    SET v_wall = COALESCE(p_at, ${WALL});
+    DELETE FROM ${line} WHERE used = 0 AND next_place IS NULL AND pinned IS NULL AND GREATEST(last, seen - shift) < v_wall - p_keep
+      ORDER BY line LIMIT ${MOST};
+    DELETE FROM ${state} WHERE expires < v_wall - p_keep AND last < v_wall - p_keep ORDER BY state LIMIT ${MOST};
+    DELETE FROM ${news} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall;
+    COMMIT;
+  END IF;
+  SELECT CONCAT('{"reply":', v_is_due, ',"news":[', v_news, ']}') AS answer;`,
+  )
+}

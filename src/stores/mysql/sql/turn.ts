@@ -1,0 +1,99 @@
+import { CLAIM_VALUES, joinLine, leaveLine, MODE, makeLine } from './claim.js'
+import {
+  ANSWER_WITH_NEWS,
+  BEGIN,
+  closeLine,
+  LINE_VARIABLES,
+  openLine,
+  routine,
+  settle,
+  UNDO,
+} from './line.js'
+import type { Names } from './names.js'
+
+const REPLY = `
+  DECLARE v_most BIGINT;
+  DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
+
+/** One claim, where `claim` finds the line not empty. `p_at` is the time, for tests; null: the server's clock. */
+export function joinRoutine(names: Names): string {
+  const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
+  return routine(
+    names,
+    'join',
+    `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
+    `${LINE_VARIABLES}${REPLY}${UNDO}${BEGIN}${openLine(names)}
+  IF v_last IS NULL THEN${makeLine(names)}
+  END IF;${settle(names)}${joinLine(names)}${closeLine(names)}
+  COMMIT;${ANSWER_WITH_NEWS}`,
+  )
+}
+
+/** One release, where `release` finds others in the line. */
+export function leaveRoutine(names: Names): string {
+  return routine(
+    names,
+    'leave',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_id VARBINARY(255), p_at BIGINT',
+    `${LINE_VARIABLES}
+  DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'false';${UNDO}${BEGIN}${openLine(names)}
+  IF v_last IS NOT NULL THEN${leaveLine(names)}${closeLine(names)}
+  END IF;
+  COMMIT;${ANSWER_WITH_NEWS}`,
+  )
+}
+
+/**
+ * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal;
+ * of a release just the mode and the id. Answers a JSON array of their replies.
+ */
+export function turnRoutine(names: Names): string {
+  const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
+  const columns = CLAIM_VALUES.map(
+    ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,
+  )
+  const values = CLAIM_VALUES.map(([name, type]) =>
+    type.startsWith('VARBINARY') ? `UNHEX(calls.${name.slice(2)})` : `calls.${name.slice(2)}`,
+  )
+  const fetch = `
+    -- Also what was looked for in vain has set it.
+    SET v_is_done = FALSE;
+    FETCH calls INTO ${CLAIM_VALUES.map(([name]) => name).join(', ')};`
+  return routine(
+    names,
+    'turn',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
+    `${LINE_VARIABLES}${REPLY}${variables}
+  DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
+  DECLARE v_is_done BOOLEAN;
+  DECLARE calls CURSOR FOR SELECT ${values.join(', ')}
+    FROM JSON_TABLE(p_calls, '$[*]' COLUMNS (number FOR ORDINALITY, ${columns.join(', ')})) AS calls ORDER BY calls.number;
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}${BEGIN}${openLine(names)}
+  IF v_last IS NOT NULL THEN${settle(names)}
+  END IF;
+  OPEN calls;${fetch}
+  WHILE NOT v_is_done DO
+    IF p_mode <> ${MODE.release} THEN
+      -- MariaDB 10.11 forgets the values of UNHEX(LONGTEXT) in a cursor.
+      SET p_info = UNHEX(p_info);
+      IF v_last IS NULL THEN${makeLine(names)}
+      END IF;${joinLine(names)}
+    ELSEIF v_last IS NULL THEN
+      SET v_reply = 'false';
+    ELSE${leaveLine(names)}
+    END IF;
+    SET v_replies = CONCAT(v_replies, IF(v_replies = '', '', ','), v_reply);${fetch}
+  END WHILE;
+  CLOSE calls;
+  IF v_last IS NOT NULL THEN${closeLine(names)}
+  END IF;
+  COMMIT;
+  SET v_reply = CONCAT('[', v_replies, ']');${ANSWER_WITH_NEWS}`,
+  )
+}
+
+/** Bytes travel in hexadecimal. */
+function textType(type: string): string {
+  if (type === 'LONGBLOB') return 'LONGTEXT'
+  return type.startsWith('VARBINARY') ? 'VARCHAR(510)' : type
+}

@@ -1,0 +1,69 @@
+import { routine, WALL } from './line.js'
+import type { Names } from './names.js'
+
+/** The columns, or expressions, that tell of a claim. */
+interface Told {
+  readonly id: string
+  readonly permits: string
+  readonly fence: string
+  readonly info: string
+  readonly since: string
+  readonly expires: string
+}
+
+/** Of the table of claims. */
+export const CLAIM: Told = {
+  id: 'claim.id',
+  permits: 'claim.permits',
+  fence: "IF(claim.fence = 0, 'null', claim.fence)",
+  info: 'claim.info',
+  since: 'claim.since',
+  expires: 'claim.expires',
+}
+
+/** Of a hold that is alone in its line. */
+const ALONE: Told = {
+  id: 'line.alone_id',
+  permits: 'line.used',
+  fence: 'line.last',
+  info: 'line.alone_info',
+  since: 'line.seen',
+  expires: 'line.soonest',
+}
+
+/** A claim as `inspect` shows it, as an expression; id and info in hexadecimal, since they may be any bytes. */
+export function viewOf({ id, permits, fence, info, since, expires }: Told, now: string): string {
+  return `CONCAT('{"id":"', HEX(${id}), '","permits":', ${permits}, ',"fence":', ${fence},
+    ',"info":"', HEX(${info}), '","ageMs":', (${now} - ${since}) / 1000, ',"expiresInMs":', (${expires} - ${now}) / 1000, '}')`
+}
+
+/**
+ * The lines as they are; only reads, and takes no lock. Either one line (`p_line`), or those of a space whose names begin with `p_prefix`,
+ * in the order of their names from the one after `p_after` on. One row for each claim, and one for a line without any: resource, capacity, whether
+ * it is pinned, claim.
+ */
+export function viewRoutine(names: Names): string {
+  const { line, claim } = names
+  const now = 'GREATEST(v_wall + line.shift, line.seen)'
+  const select = (lines: string): string => `
+    SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', IF(line.pinned IS NULL, 'false', 'true'), ',',
+        CASE WHEN claim.id IS NOT NULL THEN ${viewOf(CLAIM, now)}
+          WHEN line.alone_id IS NULL OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
+      FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
+  const page = `(
+        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, alone_id, alone_info FROM ${line}
+          WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
+          ORDER BY resource LIMIT p_most)`
+  return routine(
+    names,
+    'view',
+    'p_line BINARY(32), p_space BLOB, p_prefix BLOB, p_after BLOB, p_most INT, p_at BIGINT',
+    `
+  DECLARE v_wall BIGINT DEFAULT COALESCE(p_at, ${WALL});
+  IF p_line IS NULL THEN${select(page)}
+      ORDER BY line.resource, claim.place;
+  ELSE${select(line)}
+      WHERE line.line = p_line ORDER BY claim.place;
+  END IF;`,
+  )
+}

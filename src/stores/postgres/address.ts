@@ -1,0 +1,40 @@
+import { invalid } from '../../base/errors.js'
+import { checkPackage, type PackageName } from './packages.js'
+
+/** What a URL says: ours, and the rest of it for the driver. */
+export interface UrlParts {
+  readonly url: string
+  readonly driver?: PackageName
+  readonly connections?: number
+  readonly schema?: string
+  readonly listen?: boolean | string
+}
+
+const EXAMPLE = 'postgres://user:password@host:5432/database'
+
+/** Takes our own parameters out of a URL. All else is the driver's business: several hosts, `sslmode`, and so on. */
+export function readUrl(text: string): UrlParts {
+  if (!/^postgres(ql)?:\/\//i.test(text))
+    throw invalid(`'${text.replace(/:[^:@/]*@/, ':…@')}' is no PostgreSQL URL; it looks like ${EXAMPLE}`)
+  const [address = '', query = ''] = text.split(/\?(.*)/s)
+  const parameters = new URLSearchParams(query)
+  const take = (name: string): string | undefined => {
+    const value = parameters.get(name) ?? undefined
+    parameters.delete(name)
+    return value
+  }
+  const driver = take('driver')
+  const connections = take('connections')
+  const schema = take('schema')
+  const listen = take('listen')
+  if (listen !== undefined && !/^(true|false|postgres(ql)?:.*)$/i.test(listen))
+    throw invalid(`listen is '${listen}' in the URL, but must be true, false or the URL of the server itself`)
+  const rest = parameters.toString()
+  return {
+    url: rest === '' ? address : `${address}?${rest}`,
+    ...(driver === undefined ? {} : { driver: checkPackage(driver) }),
+    ...(connections === undefined ? {} : { connections: Number(connections) }),
+    ...(schema === undefined ? {} : { schema }),
+    ...(listen === undefined ? {} : { listen: listen === 'true' || (listen !== 'false' && listen) }),
+  }
+}

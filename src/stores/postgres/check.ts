@@ -1,0 +1,161 @@
+import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
+import type { PostgresUser } from './user.js'
+
+/** PostgreSQL 12 is the oldest whose routines and indexes do all that is used. */
+const OLDEST = 120_000
+/** More than messages take, and less than harms anybody. */
+const CLOCK_MS = 1000
+const HEAR_WITHIN_MS = 3000
+const LOOK_EVERY_MS = 50
+
+interface Settings {
+  readonly version: string
+  readonly number: number
+  readonly standby: boolean
+  readonly readOnly: string
+  readonly isolation: string
+  readonly encoding: string
+  readonly commit: string
+  readonly fsync: string
+  readonly pages: string
+  readonly standbys: number
+  readonly names: string
+  readonly wallMs: number
+}
+
+const SETTINGS = `SELECT json_build_object(
+  'version', current_setting('server_version'), 'number', current_setting('server_version_num')::int,
+  'standby', pg_is_in_recovery(), 'readOnly', current_setting('default_transaction_read_only'),
+  'isolation', current_setting('default_transaction_isolation'), 'encoding', current_setting('server_encoding'),
+  'commit', current_setting('synchronous_commit'), 'fsync', current_setting('fsync'), 'pages', current_setting('full_page_writes'),
+  'standbys', (SELECT count(*) FROM pg_stat_replication), 'names', current_setting('synchronous_standby_names'),
+  'wallMs', extract(epoch FROM clock_timestamp()) * 1000)::text`
+
+/** What `locks.check()` says of the server. */
+export async function checkServer(user: PostgresUser, connection: Connection): Promise<Finding[]> {
+  const before = user.env.wallMs()
+  const settings: Settings = JSON.parse((await user.askServer(SETTINGS)) ?? '{}')
+  const after = user.env.wallMs()
+  return [
+    checkVersion(settings),
+    checkRole(settings),
+    checkDurability(settings),
+    checkReplicas(settings),
+    checkIsolation(settings),
+    checkEncoding(settings),
+    checkClock(Math.max(0, before - settings.wallMs, settings.wallMs - after)),
+    await checkRights(user, connection),
+    await checkMessages(user),
+  ]
+}
+
+function checkVersion({ version, number }: Settings): Finding {
+  const about = 'version'
+  if (number >= OLDEST) return { level: 'fine', about, text: `PostgreSQL ${version}.` }
+  return { level: 'fault', about, text: `PostgreSQL ${version} is too old; Holdfast needs 12 or later.` }
+}
+
+function checkRole({ standby, readOnly }: Settings): Finding {
+  const about = 'role'
+  if (!standby && readOnly === 'off') return { level: 'fine', about, text: 'This server takes writes.' }
+  const text = standby
+    ? 'This server is a standby, which takes no writes; connect to the primary.'
+    : 'Transactions are read-only here (default_transaction_read_only); set it off for the user of Holdfast.'
+  return { level: 'fault', about, text }
+}
+
+function checkDurability({ fsync, commit, pages }: Settings): Finding {
+  const about = 'durability'
+  const off = [
+    ...(fsync === 'on' ? [] : ['fsync']),
+    ...(commit === 'off' ? ['synchronous_commit'] : []),
+    ...(pages === 'on' ? [] : ['full_page_writes']),
+  ]
+  if (off.length === 0)
+    return {
+      level: 'fine',
+      about,
+      text: `A grant is on disk before it is answered (synchronous_commit ${commit}).`,
+    }
+  const text = `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: a crash may forget grants, and somebody else may hold until their holders learn of it. Set ${off.join(', ')} on.`
+  return { level: 'risk', about, text }
+}
+
+function checkReplicas({ standbys, names }: Settings): Finding {
+  const about = 'replicas'
+  if (standbys === 0)
+    return {
+      level: 'fine',
+      about,
+      text: 'None are connected, so there is no fail-over that could lose a grant.',
+    }
+  if (names !== '')
+    return { level: 'fine', about, text: `${standbys} are connected; grants wait for ${names}.` }
+  const text = `${standbys} are connected, and a fail-over may lose the latest grants; set synchronous_standby_names to have them waited for.`
+  return { level: 'risk', about, text }
+}
+
+function checkIsolation({ isolation }: Settings): Finding {
+  const about = 'isolation'
+  if (isolation === 'read committed')
+    return { level: 'fine', about, text: 'Transactions are READ COMMITTED.' }
+  const text = `default_transaction_isolation is ${isolation}: calls for a busy lock are undone and made again, which is slow. Set read committed for the user of Holdfast.`
+  return { level: 'risk', about, text }
+}
+
+function checkEncoding({ encoding }: Settings): Finding {
+  const about = 'encoding'
+  if (encoding === 'UTF8') return { level: 'fine', about, text: 'The database is in UTF-8.' }
+  const text = `The database is in ${encoding}: names with other characters are refused. Use a database in UTF-8.`
+  return { level: 'risk', about, text }
+}
+
+function checkClock(apartMs: number): Finding {
+  const about = 'clock'
+  if (apartMs < CLOCK_MS)
+    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
+  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  return { level: 'risk', about, text }
+}
+
+/** Takes a lock, waits for it and gives it back: everything that needs a right. */
+async function checkRights(user: PostgresUser, connection: Connection): Promise<Finding> {
+  const about = 'rights'
+  const { resource, claims } = trial(user.env.id())
+  try {
+    for (const claim of claims) await connection.claim(claim)
+    await connection.pulse(claims)
+    for (const { id } of claims) await connection.release(resource, id)
+    await connection.read(resource, true)
+    await connection.write({ key: resource, expect: null, value: null, retentionMs: null })
+    return { level: 'fine', about, text: 'The user may do everything that Holdfast does.' }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return { level: 'fault', about, text: `A lock could not be taken and given back: ${message}` }
+  }
+}
+
+/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+function trial(name: string): { resource: string; claims: ClaimRequest[] } {
+  const resource = `holdfast doctor ${name}`
+  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
+}
+
+async function checkMessages(user: PostgresUser): Promise<Finding> {
+  const about = 'messages'
+  if (!user.mayListen)
+    return {
+      level: 'fine',
+      about,
+      text: 'Not listened for (listen: false); whoever is next in line asks five times a second.',
+    }
+  const until = user.env.now() + HEAR_WITHIN_MS
+  while (!user.ears.isHearing && user.env.now() < until)
+    await new Promise<void>((resolve) => user.env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
+  if (user.ears.isHearing) return { level: 'fine', about, text: 'NOTIFY reaches this process.' }
+  const text =
+    'NOTIFY does not reach this process, as behind a pooler in transaction mode or with a pool of one connection: whoever is next in line asks five times a second instead. Give the URL of the server itself as listen, or set listen: false.'
+  return { level: 'risk', about, text }
+}

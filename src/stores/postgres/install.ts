@@ -1,0 +1,49 @@
+import { HoldfastError } from '../../base/errors.js'
+import type { Driver } from './driver.js'
+import { isMissing } from './failures.js'
+import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
+
+/** Sees to it that the schema is there, once. */
+export class Installation {
+  readonly #schema: string
+  #done: Promise<void> | undefined
+
+  constructor(schema: string) {
+    this.#schema = schema
+  }
+
+  ensure(driver: Driver): Promise<void> {
+    if (this.#done) return this.#done
+    const done = this.#install(driver)
+    this.#done = done
+    done.catch(() => {
+      if (this.#done === done) this.#done = undefined
+    })
+    return done
+  }
+
+  /** Something of it was missing: dropped, or restored from a backup. It is looked at again. */
+  forget(): void {
+    this.#done = undefined
+  }
+
+  async #install(driver: Driver): Promise<void> {
+    const version = await this.#version(driver)
+    if (version > SCHEMA_VERSION)
+      throw new HoldfastError(
+        'UNSUPPORTED',
+        `The schema ${this.#schema} was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`,
+        { store: 'postgres' },
+      )
+    if (version < SCHEMA_VERSION) await driver.run(installText(this.#schema))
+  }
+
+  async #version(driver: Driver): Promise<number> {
+    try {
+      return Number(await driver.ask(inSchema('SELECT version::text FROM holdfast.meta', this.#schema), []))
+    } catch (error) {
+      if (isMissing(error)) return 0
+      throw error
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { Env } from '../../base/env.js'
+import { HoldfastError, invalid } from '../../base/errors.js'
+import type { Driver } from './driver.js'
+import { PgDriver, type PgPool } from './pg.js'
+import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
+import { unreferencedSocket } from './socket.js'
+
+export type PackageName = 'pg' | 'postgres'
+
+/** In the order in which they are looked for. */
+const PACKAGES: readonly PackageName[] = ['pg', 'postgres']
+
+/** What a URL and the options beside it say. */
+export interface Address {
+  readonly url: string
+  readonly driver: PackageName | undefined
+  readonly connections: number
+  readonly tls: object | boolean | undefined
+}
+
+interface PgModule {
+  readonly default: {
+    readonly Pool: new (options: object) => PgPool & { on(event: 'error', run: () => void): void }
+  }
+}
+
+interface PostgresJsModule {
+  readonly default: (url: string, options: object) => PostgresJs
+}
+
+const CONNECT_WITHIN_MS = 10_000
+
+export function checkPackage(name: unknown): PackageName {
+  if (PACKAGES.includes(name as PackageName)) return name as PackageName
+  throw invalid(`driver is '${String(name)}', but must be one of ${PACKAGES.join(', ')}`)
+}
+
+/** Opens what a URL names, by the named package or the first that is installed. */
+export async function openAddress(address: Address, env: Env): Promise<Driver> {
+  const { name, module } = await loadPackage(address.driver)
+  return name === 'pg'
+    ? new PgDriver(openPool(module as PgModule, address), true, env)
+    : new PostgresJsDriver(openSql(module as PostgresJsModule, address), true)
+}
+
+async function loadPackage(wanted: PackageName | undefined): Promise<{ name: PackageName; module: unknown }> {
+  const failures: string[] = []
+  for (const name of wanted === undefined ? PACKAGES : [wanted]) {
+    try {
+      // The name is no literal, so that neither compilers nor bundlers look for packages that need not be there.
+      return { name, module: await import(name) }
+    } catch (error) {
+      failures.push(`${name}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`)
+    }
+  }
+  const message = `No PostgreSQL driver is installed; run: npm install ${wanted ?? 'pg'} (${failures.join('; ')})`
+  throw new HoldfastError('UNSUPPORTED', message, { store: 'postgres' })
+}
+
+function openPool(module: PgModule, { url, connections, tls }: Address): PgPool {
+  const pool = new module.default.Pool({
+    connectionString: url,
+    max: connections,
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    application_name: 'holdfast',
+    allowExitOnIdle: true,
+    keepAlive: true,
+    ...(tls === undefined ? {} : { ssl: tls }),
+  })
+  // An idle connection that is cut is replaced when it is needed; calls tell what fails.
+  pool.on('error', () => {})
+  return pool
+}
+
+/** It listens on a connection beside its pool. What is repeated, and when, is the engine's business: no pauses of its own. */
+function openSql(module: PostgresJsModule, { url, connections, tls }: Address): PostgresJs {
+  return module.default(url, {
+    max: Math.max(1, connections - 1),
+    connect_timeout: CONNECT_WITHIN_MS / 1000,
+    backoff: () => 0.02,
+    // Its timer would keep the process from ending.
+    max_lifetime: null,
+    fetch_types: false,
+    onnotice: () => {},
+    socket: unreferencedSocket,
+    connection: { application_name: 'holdfast' },
+    ...(tls === undefined ? {} : { ssl: tls }),
+  })
+}

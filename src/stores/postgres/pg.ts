@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto'
+import type { Cancel, Env } from '../../base/env.js'
+import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
+import { isUnprepared, outOfReach } from './failures.js'
+import { quote } from './schema.js'
+
+/** The part of a `Pool` of `pg` that is used. */
+export interface PgPool {
+  /** Takes a connection out of the pool. */
+  connect(): Promise<PgPoolClient>
+  /** Closes the pool. */
+  end(): Promise<void>
+  /** How many connections it may open. */
+  readonly options?: { readonly max?: number | undefined }
+}
+
+/** The part of a connection of such a pool that is used. */
+export interface PgPoolClient {
+  /** Runs a statement. */
+  query(statement: PgStatement): Promise<PgResult>
+  /** Gives the connection back; with an error or true, ends it. */
+  release(destroy?: Error | boolean): void
+  /** Hears what happens to the connection. */
+  on(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
+  /** Hears it no more. */
+  off(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
+  /** Keeps the process from ending while the connection is open. */
+  ref?(): void
+  /** Lets the process end although the connection is open. */
+  unref?(): void
+}
+
+interface PgResult {
+  readonly rows: unknown[]
+  readonly command: string
+}
+
+/** A statement as `pg` takes it. */
+interface PgStatement {
+  /** The SQL. */
+  readonly text: string
+  /** Keeps it prepared under this name, for as long as the connection lives. */
+  readonly name?: string
+  /** The values of its placeholders. */
+  readonly values?: Value[]
+  /** Rows come as arrays. */
+  readonly rowMode?: 'array'
+}
+
+const LEAVE_WITHIN_MS = 1000
+
+export function isPgPool(client: unknown): client is PgPool {
+  if (typeof client !== 'object' || client === null) return false
+  const { connect, end, query } = client as Record<string, unknown>
+  return [connect, end, query].every((method) => typeof method === 'function') && 'totalCount' in client
+}
+
+export class PgDriver implements Driver {
+  readonly #pool: PgPool
+  readonly #ownsPool: boolean
+  readonly #env: Env
+  /** Statements are prepared once for each connection, which spares the server a quarter of its work. */
+  #isPreparing = true
+
+  constructor(pool: PgPool, ownsPool: boolean, env: Env) {
+    this.#pool = pool
+    this.#ownsPool = ownsPool
+    this.#env = env
+  }
+
+  async ask(text: string, values: readonly Value[]): Promise<string | null> {
+    const statement: PgStatement = { text, values: [...values], rowMode: 'array' }
+    const { rows } = await (this.#isPreparing ? this.#queryPrepared(statement) : this.#query(statement))
+    return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
+  }
+
+  /** A pooler in transaction mode may lead to another session each time: it has not run what it does not know, and is not asked so again. */
+  async #queryPrepared(statement: PgStatement): Promise<PgResult> {
+    try {
+      return await this.#query({ ...statement, name: nameOf(statement.text) })
+    } catch (error) {
+      if (!isUnprepared(error)) throw error
+      this.#isPreparing = false
+      return this.#query(statement)
+    }
+  }
+
+  async run(text: string): Promise<void> {
+    await this.#query({ text })
+  }
+
+  async listen(channel: string, { onMessage, onEnd }: EarHandlers): Promise<Ear | null> {
+    // The only connection there is has to carry the calls.
+    if ((this.#pool.options?.max ?? 2) < 2) return null
+    const client = await this.#pool.connect()
+    let isOver = false
+    const end = (): void => {
+      if (isOver) return
+      isOver = true
+      leave(true)
+      onEnd()
+    }
+    const hear = (news: { channel: string; payload?: string }): void => {
+      if (news.channel === channel && !isOver) onMessage(news.payload ?? '')
+    }
+    const leave = (isDestroyed: boolean): void => {
+      client.off('notification', hear)
+      client.off('end', end)
+      client.off('error', end)
+      client.ref?.()
+      client.release(isDestroyed)
+    }
+    client.on('notification', hear)
+    client.on('end', end)
+    client.on('error', end)
+    try {
+      await client.query({ text: `LISTEN ${quote(channel)}` })
+    } catch (error) {
+      if (!isOver) leave(true)
+      isOver = true
+      throw error
+    }
+    client.unref?.()
+    const close = (): void => {
+      if (isOver) return
+      isOver = true
+      // The pool gets it back as it was. The server's word for it is not waited for: it may be silent.
+      client.query({ text: `UNLISTEN ${quote(channel)}` }).then(
+        () => leave(false),
+        () => leave(true),
+      )
+    }
+    return { close }
+  }
+
+  async close(): Promise<void> {
+    if (!this.#ownsPool) return
+    // A server that is silent does not take leave.
+    let cancel: Cancel = () => {}
+    const patience = new Promise<void>((resolve) => {
+      cancel = this.#env.timer(LEAVE_WITHIN_MS, resolve, { keepAlive: true })
+    })
+    await Promise.race([this.#pool.end(), patience])
+    cancel()
+  }
+
+  /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */
+  async #query(statement: PgStatement): Promise<PgResult> {
+    const client = await this.#pool.connect()
+    return new Promise((resolve, reject) => {
+      let isOver = false
+      const finish = (failure: Error | undefined, isAlive: boolean): void => {
+        if (isOver) return
+        isOver = true
+        cancel()
+        client.off('error', onError)
+        client.release(isAlive ? undefined : failure)
+      }
+      const onError = (error: Error): void => {
+        finish(error, false)
+        reject(error)
+      }
+      const onSilence = (): void => onError(outOfReach(`no answer within ${SILENT_AFTER_MS} ms`))
+      const cancel = this.#env.timer(SILENT_AFTER_MS, onSilence, { keepAlive: false })
+      client.on('error', onError)
+      client.query(statement).then(
+        (result) => {
+          finish(undefined, true)
+          resolve(result)
+        },
+        (error: Error) => {
+          // The server's own errors leave the connection as it was, unless they end it.
+          finish(error, (error as { severity?: string }).severity === 'ERROR')
+          reject(error)
+        },
+      )
+    })
+  }
+}
+
+const names = new Map<string, string>()
+
+/** The same text has the same name everywhere: behind a pooler a session that knows it already knows the right one. */
+function nameOf(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = `holdfast_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+    names.set(text, name)
+  }
+  return name
+}

@@ -1,0 +1,70 @@
+import { callsSql } from './sql/calls.js'
+import { lineSql } from './sql/line.js'
+import { lookSql } from './sql/look.js'
+import { operateSql } from './sql/operate.js'
+import { pulseSql } from './sql/pulse.js'
+import { rowLockSql } from './sql/row-lock.js'
+import { shortWaySql } from './sql/short-way.js'
+import { stateSql } from './sql/state.js'
+import { tablesSql } from './sql/tables.js'
+
+/** Raised with every change of the tables or routines. */
+export const SCHEMA_VERSION = 1
+
+/** "Holdfast" in ASCII, as a number: what installing is locked by. */
+const INSTALL_LOCK = '5219509671615886196'
+
+/** From the tables on: what each version adds to the one before. */
+const STEPS: readonly string[] = [
+  [tablesSql, lineSql, callsSql, shortWaySql, pulseSql, operateSql, stateSql, lookSql, rowLockSql].join(''),
+]
+
+/** A name as SQL has it. */
+export function quote(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** SQL that is written for the schema `holdfast`, for another one. */
+export function inSchema(sql: string, schema: string): string {
+  return sql.replaceAll('holdfast.', `${quote(schema)}.`)
+}
+
+/** What `holdfast schema postgres` prints: for `psql`, or a migration. */
+export function schemaText(schema: string): string {
+  return `BEGIN;\n${installText(schema)}COMMIT;\n`
+}
+
+/**
+ * Makes the schema, or brings an older one up to date, however many do it at once. Harmless where everything is there already. Sent as one
+ * text it is one transaction, which the server undoes by itself when a part of it fails.
+ */
+export function installText(schema: string): string {
+  const from = STEPS.map((step, version) => stepText(step, version, schema)).join('')
+  return `SELECT pg_advisory_xact_lock(${INSTALL_LOCK});
+DO $holdfast$
+DECLARE
+  known integer;
+BEGIN
+  IF to_regnamespace(${literal(quote(schema))}) IS NULL THEN
+    CREATE SCHEMA ${quote(schema)};
+  END IF;
+  IF to_regclass(${literal(`${quote(schema)}.meta`)}) IS NULL THEN
+    known := 0;
+  ELSE
+    SELECT version INTO known FROM ${quote(schema)}.meta;
+  END IF;
+${from}END $holdfast$;
+`
+}
+
+function stepText(step: string, version: number, schema: string): string {
+  const record =
+    version === 0
+      ? 'INSERT INTO holdfast.meta (version) VALUES (1);'
+      : `UPDATE holdfast.meta SET version = ${version + 1};`
+  return `  IF known <= ${version} THEN\n${inSchema(step + record, schema)}\n  END IF;\n`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,206 @@
+/**
+ * What every call on a line is made of: `open_line`, `settle`, the work, `close_line`. It restates `contract/lines.ts`.
+ *
+ * A `turn` is a line while a call works on it: its row, its time, and what is to be told. It travels through the functions and is written once, at
+ * the end. The row also says what its claims come to (`used`, `capacity`, `soonest`, `next`), so that they are looked at only when that has changed: a free
+ * lock is taken, or given back, without reading any claim.
+ */
+export const lineSql = `
+CREATE TYPE holdfast.turn AS (
+  key bytea,
+  id bigint,
+  resource text,
+  last bigint,
+  seen bigint,
+  shift bigint,
+  places bigint,
+  declared bigint,
+  pinned bigint,
+  used bigint,          -- the permits of its holds
+  capacity bigint,      -- what its claims declare; null: nobody is in it
+  soonest bigint,       -- when the first of its holds would lapse
+  next text,            -- the id of the first claim that waits
+  channel text,         -- of the caller's store value: its clients are told in the answer
+  news jsonb,
+  is_stale boolean,     -- holds have changed since used, capacity and soonest were told
+  is_changed boolean,   -- the line's row has to be written
+  is_durable boolean,   -- somebody will rely on it: a crash must not forget it
+  is_settled boolean,   -- the lapsed are gone, and who fits is promoted
+  wall bigint,          -- the server's clock
+  now bigint,           -- the line's clock
+  reply jsonb           -- to the call that was handled last
+);
+
+-- Of two names, whatever is in them: no two pairs are written alike.
+CREATE FUNCTION holdfast.key_of(p_space text, p_name text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN sha256(convert_to(length(p_space) || ':' || p_space || p_name, 'UTF8'));
+END $$;
+
+CREATE FUNCTION holdfast.clock(p_at bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT coalesce(p_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+$$;
+
+-- Locks the line until the end of the transaction. Its clock is asked for after that, and never goes back: when the server's clock has
+-- been set back, the line's is shifted by the difference, so that no deadline moves away.
+CREATE FUNCTION holdfast.open_line(p_space text, p_resource text, p_channel text, p_is_made boolean, p_at bigint)
+RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  k bytea := holdfast.key_of(p_space, p_resource);
+  t holdfast.turn;
+BEGIN
+  LOOP
+    SELECT l.key, l.id, p_resource, l.last, l.seen, l.shift, l.places, l.declared, l.pinned, l.used, l.capacity, l.soonest, l.next,
+      p_channel, '[]', false, false, false INTO t
+      FROM holdfast.line l WHERE l.key = k FOR UPDATE;
+    EXIT WHEN FOUND OR NOT p_is_made;
+    INSERT INTO holdfast.line (key, space, resource) VALUES (k, p_space, p_resource) ON CONFLICT (key) DO NOTHING;
+  END LOOP;
+  IF t.key IS NULL THEN
+    t := (NULL, NULL, p_resource, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, p_channel, '[]', false, false, false, false, 0, 0, NULL);
+  END IF;
+  t.wall := holdfast.clock(p_at);
+  t.now := greatest(t.wall + t.shift, t.seen);
+  t.shift := t.now - t.wall;
+  t.is_settled := t.next IS NULL AND coalesce(t.soonest > t.now, true);
+  RETURN t;
+END $$;
+
+CREATE FUNCTION holdfast.write_line(t holdfast.turn) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE holdfast.line SET last = t.last, seen = t.now, shift = t.shift, places = t.places, declared = t.declared, pinned = t.pinned,
+      used = t.used, capacity = t.capacity, soonest = t.soonest, next = t.next, sole = NULL
+    WHERE key = t.key;
+END $$;
+
+-- The answer to a call. What a crash may forget without harm is not waited for.
+CREATE FUNCTION holdfast.answer(p_reply jsonb, p_news jsonb, p_is_durable boolean) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT p_is_durable THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
+  END IF;
+  RETURN jsonb_build_object('reply', p_reply, 'news', p_news);
+END $$;
+
+CREATE FUNCTION holdfast.close_line(t holdfast.turn, p_reply jsonb) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  IF t.is_changed THEN
+    PERFORM holdfast.write_line(t);
+  END IF;
+  RETURN holdfast.answer(p_reply, t.news, t.is_durable);
+END $$;
+
+-- Tells a client: in the answer, if it is of the caller's store value; otherwise when the transaction commits. What does not fit into a
+-- message becomes "ask for everything".
+CREATE FUNCTION holdfast.tell(t holdfast.turn, p_channel text, p_client text, p_push jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  message text;
+BEGIN
+  IF p_channel = t.channel THEN
+    t.news := t.news || jsonb_build_array(jsonb_build_array(p_client, p_push));
+  ELSE
+    message := jsonb_build_array(p_client, p_push);
+    IF octet_length(message) > 7900 THEN
+      message := jsonb_build_array(p_client, jsonb_build_object('type', 'gap'));
+    END IF;
+    PERFORM pg_notify(p_channel, message);
+  END IF;
+  RETURN t;
+END $$;
+
+CREATE FUNCTION holdfast.rob(t holdfast.turn, c holdfast.claim) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM holdfast.claim WHERE line = c.line AND id = c.id;
+  t.is_stale := true;
+  t.is_changed := true;
+  RETURN holdfast.tell(t, c.channel, c.client, jsonb_build_object('type', 'lost', 'resource', t.resource, 'id', c.id));
+END $$;
+
+-- The first of as many fences as asked for. The caller's memory of a fence is believed up to a minute ahead of the clock.
+CREATE FUNCTION holdfast.take_fence(t holdfast.turn, p_floor bigint, p_block bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  fence bigint := greatest(t.last + 1, least(p_floor + 1, t.wall + 60000000), t.wall);
+BEGIN
+  IF fence > 9007199254740991 - (p_block - 1) THEN
+    RAISE EXCEPTION 'HOLDFAST_FENCE_LIMIT';
+  END IF;
+  RETURN fence;
+END $$;
+
+CREATE FUNCTION holdfast.claims_of(p_line bigint) RETURNS SETOF holdfast.claim LANGUAGE sql STABLE AS $$
+  SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NOT NULL
+  UNION ALL SELECT * FROM holdfast.claim WHERE line = p_line AND fence IS NULL
+$$;
+
+-- Drops the lapsed holds, and counts the others.
+CREATE FUNCTION holdfast.see_holds(t holdfast.turn) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NOT NULL AND d.expires <= t.now;
+  SELECT coalesce(sum(c.permits), 0), max(c.capacity), min(c.expires) INTO t.used, t.capacity, t.soonest
+    FROM holdfast.claim c WHERE c.line = t.id AND c.fence IS NOT NULL;
+  t.is_stale := false;
+  t.is_changed := true;
+  RETURN t;
+END $$;
+
+-- Drops the lapsed claims in front, and promotes: the granted claims are the longest prefix of the line whose permits fit.
+-- Without a pin all claims of a line declare the same capacity.
+CREATE FUNCTION holdfast.settle(t holdfast.turn) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  c holdfast.claim;
+BEGIN
+  t.is_settled := true;
+  IF t.is_stale OR t.soonest <= t.now THEN
+    t := holdfast.see_holds(t);
+  END IF;
+  IF t.next IS NULL THEN
+    RETURN t;
+  ELSIF t.used = 0 THEN
+    t.capacity := NULL;
+  END IF;
+  LOOP
+    SELECT * INTO c FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NULL ORDER BY d.place LIMIT 1;
+    t.is_changed := t.is_changed OR t.next IS DISTINCT FROM c.id;
+    t.next := c.id;
+    EXIT WHEN NOT FOUND;
+    IF c.expires <= t.now THEN
+      DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NULL AND d.expires <= t.now;
+      CONTINUE;
+    END IF;
+    t.capacity := coalesce(t.capacity, c.capacity);
+    EXIT WHEN t.used + c.permits > coalesce(t.pinned, t.capacity);
+    t := holdfast.promote(t, c);
+  END LOOP;
+  RETURN t;
+END $$;
+
+-- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+CREATE FUNCTION holdfast.promote(t holdfast.turn, c holdfast.claim) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+BEGIN
+  c.fence := holdfast.take_fence(t, c.floor, c.block);
+  c.expires := least(c.expires, t.now + c.max_hold);
+  UPDATE holdfast.claim SET fence = c.fence, since = t.now, expires = c.expires WHERE line = c.line AND id = c.id;
+  t.last := c.fence + c.block - 1;
+  t.used := t.used + c.permits;
+  t.soonest := least(t.soonest, c.expires);
+  t.is_changed := true;
+  t.is_durable := true;
+  RETURN holdfast.tell(t, c.channel, c.client,
+    jsonb_build_object('type', 'granted', 'resource', t.resource, 'id', c.id, 'fence', c.fence));
+END $$;
+
+CREATE FUNCTION holdfast.ms(p_us bigint) RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
+  SELECT p_us::double precision / 1000
+$$;
+
+CREATE FUNCTION holdfast.waiting(t holdfast.turn, c holdfast.claim) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN jsonb_build_object('status', 'waiting', 'presenceMs', holdfast.ms(c.expires - t.now), 'isNext', c.id = t.next,
+    'freeInMs', CASE WHEN c.id = t.next THEN holdfast.ms(t.soonest - t.now) END, 'grantsAbove', t.last);
+END $$;
+
+CREATE FUNCTION holdfast.view(p_now bigint, c holdfast.claim) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+  SELECT jsonb_build_object('id', c.id, 'permits', c.permits, 'fence', c.fence, 'info', c.info,
+    'ageMs', holdfast.ms(p_now - c.since), 'expiresInMs', holdfast.ms(c.expires - p_now))
+$$;
+`

@@ -1,0 +1,67 @@
+/** What only looks, and what tidies up. */
+export const lookSql = `
+-- A line as it is, whoever changes it meanwhile.
+CREATE FUNCTION holdfast.line_view(l holdfast.line, p_at bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  now bigint := greatest(holdfast.clock(p_at) + l.shift, l.seen);
+  capacity bigint;
+  claims jsonb;
+BEGIN
+  SELECT max(c.capacity), coalesce(jsonb_agg(holdfast.view(now, c) ORDER BY c.fence IS NULL, c.place), '[]') INTO capacity, claims
+    FROM holdfast.claims_of(l.id) c WHERE c.expires > now;
+  RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
+END $$;
+
+CREATE FUNCTION holdfast.look_at(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+  SELECT holdfast.line_view(l, p_at)::text FROM holdfast.line l WHERE l.key = holdfast.key_of(p_space, p_resource)
+$$;
+
+-- The next lines after a key, and where to go on; null: that was all.
+CREATE FUNCTION holdfast.look(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+  SELECT jsonb_build_object('lines', coalesce(jsonb_agg(holdfast.line_view(l, p_at)), '[]'),
+      'next', CASE WHEN count(*) = p_most THEN (array_agg(encode(l.key, 'hex') ORDER BY l.key DESC))[1] END)::text
+    FROM (SELECT * FROM holdfast.line
+      WHERE key > decode(p_after, 'hex') AND space = p_space AND starts_with(resource, p_prefix)
+      ORDER BY key LIMIT p_most) l
+$$;
+
+-- Removes what nobody uses any more; for whoever comes by, or for a scheduled job. A line stays until the clock has passed its fence, so that no
+-- fence comes twice, and as long as its capacity is pinned. Passes over what is being used. Says how many lines it has removed.
+CREATE FUNCTION holdfast.sweep(p_retention bigint DEFAULT 60000000, p_most integer DEFAULT 1000, p_at bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  wall bigint := holdfast.clock(p_at);
+  removed bigint;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH idle AS (
+    SELECT l.key, l.id FROM holdfast.line l
+      WHERE l.seen - l.shift < wall - p_retention AND l.last < wall - p_retention AND l.pinned IS NULL
+        AND NOT EXISTS (SELECT FROM holdfast.claim c WHERE c.line = l.id AND c.expires > wall + l.shift)
+      LIMIT p_most FOR UPDATE SKIP LOCKED
+  ), lapsed AS (
+    DELETE FROM holdfast.claim c USING idle WHERE c.line = idle.id
+  )
+  DELETE FROM holdfast.line l USING idle WHERE l.key = idle.key;
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  DELETE FROM holdfast.state s USING (
+    SELECT key FROM holdfast.state WHERE coalesce(expires, 0) < wall - p_retention AND (expires IS NOT NULL OR version = 0)
+      AND last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
+  ) ended WHERE s.key = ended.key;
+  DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, 60000000);
+  RETURN removed;
+END $$;
+
+-- The same, if nobody has done it in the last minute.
+CREATE FUNCTION holdfast.sweep_now_and_then(p_retention bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  wall bigint := holdfast.clock(NULL);
+BEGIN
+  PERFORM FROM holdfast.meta WHERE abs(wall - swept) > 60000000 FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    RETURN 0;
+  END IF;
+  UPDATE holdfast.meta SET swept = wall;
+  RETURN holdfast.sweep(p_retention);
+END $$;
+`

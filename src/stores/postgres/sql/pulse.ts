@@ -1,0 +1,79 @@
+/**
+ * Renews holds and keeps places, and tells what became of each. `p_lines`: `[{ resource, beats: [{ n, id, lease, presence, permits, block }] }]`;
+ * the reply: `[[n, answer], …]`. Lines are locked in the order of their keys, so that two pulses cannot wait for each other.
+ * An id that is not in its line is gone, for ever: nothing is created here.
+ */
+export const pulseSql = `
+CREATE FUNCTION holdfast.pulse(p_space text, p_lines text, p_channel text, p_at bigint)
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  l record;
+  t holdfast.turn;
+  replies jsonb := '[]';
+  news jsonb := '[]';
+  is_durable boolean := false;
+BEGIN
+  FOR l IN SELECT e ->> 'resource' AS resource, e -> 'beats' AS beats FROM jsonb_array_elements(p_lines::jsonb) e
+    ORDER BY holdfast.key_of(p_space, e ->> 'resource') LOOP
+    t := holdfast.settle(holdfast.open_line(p_space, l.resource, p_channel, false, p_at));
+    t := holdfast.settle(holdfast.refresh(t, l.beats));
+    t := holdfast.reserve(holdfast.beat_replies(t, l.beats), l.beats);
+    IF t.is_changed THEN
+      PERFORM holdfast.write_line(t);
+    END IF;
+    is_durable := is_durable OR t.is_durable;
+    news := news || t.news;
+    replies := replies || t.reply;
+  END LOOP;
+  RETURN holdfast.answer(replies, news, is_durable);
+END $$;
+
+CREATE FUNCTION holdfast.refresh(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  found_any boolean;
+  found_held boolean;
+BEGIN
+  WITH refreshed AS (
+    UPDATE holdfast.claim d SET
+        expires = greatest(d.expires, CASE WHEN d.fence IS NULL THEN t.now + b.presence ELSE least(t.now + b.lease, d.since + d.max_hold) END),
+        permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END
+      FROM (SELECT r.id, max(r.lease) AS lease, max(r.presence) AS presence, min(r.permits) AS permits
+        FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint) GROUP BY r.id) b
+      WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now RETURNING d.fence
+  )
+  SELECT count(*) > 0, coalesce(bool_or(r.fence IS NOT NULL), false) INTO found_any, found_held FROM refreshed r;
+  t.is_changed := t.is_changed OR found_any;
+  t.is_stale := t.is_stale OR found_held;
+  t.is_durable := t.is_durable OR found_held;
+  RETURN t;
+END $$;
+
+CREATE FUNCTION holdfast.beat_replies(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT jsonb_agg(jsonb_build_array(b.n, CASE
+      WHEN c.id IS NULL THEN '{"status": "gone"}'
+      WHEN c.fence IS NULL THEN holdfast.waiting(t, c)
+      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now)) END)) INTO t.reply
+    FROM jsonb_to_recordset(p_beats) AS b(n integer, id text)
+    LEFT JOIN holdfast.claim c ON c.line = t.id AND c.id = b.id AND c.expires > t.now;
+  RETURN t;
+END $$;
+
+-- Further fences, for those that ask for a block and hold.
+CREATE FUNCTION holdfast.reserve(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  b record;
+  fence bigint;
+BEGIN
+  FOR b IN SELECT r.n, r.block, a.place - 1 AS place, a.reply -> 1 AS reply
+    FROM jsonb_to_recordset(p_beats) AS r(n integer, block bigint)
+    JOIN jsonb_array_elements(t.reply) WITH ORDINALITY AS a(reply, place) ON (a.reply ->> 0)::integer = r.n
+    WHERE r.block IS NOT NULL AND a.reply -> 1 ->> 'status' = 'held' ORDER BY r.n LOOP
+    fence := holdfast.take_fence(t, 0, b.block);
+    t.last := fence + b.block - 1;
+    t.is_changed := true;
+    t.reply := jsonb_set(t.reply, ARRAY[b.place::text, '1', 'block'], to_jsonb(fence));
+  END LOOP;
+  RETURN t;
+END $$;
+`

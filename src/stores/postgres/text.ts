@@ -1,0 +1,28 @@
+import { decodeText } from '../../base/text.js'
+import type { ClaimView, LineView, Push, StateValue } from '../../contract/store.js'
+
+/** Names, ids and values are stored in a form without NUL; here they come back. */
+
+export function decodePush(push: Push): Push {
+  switch (push.type) {
+    case 'granted':
+    case 'lost':
+      return { ...push, resource: decodeText(push.resource), id: decodeText(push.id) }
+    case 'state':
+      return { ...push, key: decodeText(push.key) }
+    default:
+      return push
+  }
+}
+
+export function decodeClaim(view: ClaimView): ClaimView {
+  return { ...view, id: decodeText(view.id), info: decodeText(view.info) }
+}
+
+export function decodeLine({ resource, capacity, claims }: LineView): LineView {
+  return { resource: decodeText(resource), capacity, claims: claims.map(decodeClaim) }
+}
+
+export function decodeState(state: StateValue | null): StateValue | null {
+  return state && { version: state.version, value: decodeText(state.value) }
+}

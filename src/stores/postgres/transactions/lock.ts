@@ -1,0 +1,154 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Duration, toMs } from '../../../base/duration.js'
+import { type Env, systemEnv } from '../../../base/env.js'
+import { HoldfastError, invalid } from '../../../base/errors.js'
+import { checkName } from '../../../base/names.js'
+import { encodeText } from '../../../base/text.js'
+import type { Driver } from '../driver.js'
+import { explain, isBusy, isMissing, isUndone } from '../failures.js'
+import { Installation } from '../install.js'
+import { inSchema } from '../schema.js'
+import type { Transaction, Transactions } from './transactions.js'
+
+export interface TransactionLockOptions {
+  /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
+  wait?: Duration
+  /** The isolation of the transaction; the database's default unless told. Inside another run it is that one's. */
+  isolation?: 'read committed' | 'repeatable read' | 'serializable'
+}
+
+const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
+
+/** What the callback of a run belongs to. */
+interface Frame {
+  readonly lock: TransactionLock<never>
+  readonly transaction: Transaction
+  readonly names: ReadonlySet<string>
+  isOpen: boolean
+  /** Nested runs take turns: they share one connection, and savepoints are a stack. */
+  last: Promise<unknown>
+}
+
+const frames = new AsyncLocalStorage<Frame>()
+
+/** The transaction had not got the lock when it failed, so nothing of the caller's work was done. */
+class NotLocked extends Error {}
+
+/**
+ * A lock that is the row lock of the caller's own transaction: work and release commit together, and the server frees it when the client dies.
+ * Made by `transactionLock`.
+ */
+export class TransactionLock<Tx> {
+  readonly #transactions: Transactions
+  readonly #driver: Driver
+  readonly #schema: string
+  readonly #installation: Installation
+  readonly #env: Env = systemEnv
+
+  /** @internal */
+  constructor(transactions: Transactions, driver: Driver, schema: string) {
+    this.#transactions = transactions
+    this.#driver = driver
+    this.#schema = schema
+    this.#installation = new Installation(schema)
+  }
+
+  /**
+   * Runs work in a transaction that holds the lock, and commits; rolls back if the work fails. Nested runs belong to the same transaction: the same name is
+   * entered again, another one is locked as well, and one that fails undoes its own part only.
+   *
+   * @example
+   * ```ts
+   * import { transactionLock } from 'holdfast/postgres'
+   * import pg from 'pg'
+   *
+   * const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
+   * await transactionLock(pool).run('stock:7', async (tx) => {
+   *   await tx.query('UPDATE stock SET pieces = pieces - 1 WHERE id = $1', [7])
+   * })
+   * ```
+   */
+  async run<T>(
+    name: string,
+    work: (tx: Tx) => T | Promise<T>,
+    options: TransactionLockOptions = {},
+  ): Promise<T> {
+    checkName(name, 'The name of a lock')
+    const { wait = Infinity, isolation } = options
+    const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
+    if (isolation !== undefined && !ISOLATIONS.includes(isolation))
+      throw invalid(`isolation is '${isolation}', but must be one of ${ISOLATIONS.join(', ')}`)
+    const around = frames.getStore()
+    if (around?.isOpen && around.lock === (this as unknown))
+      return this.#runInside(around, name, work, waitMs)
+    const begin = isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+    return this.#runOutermost(name, work, waitMs, begin)
+  }
+
+  async #runOutermost<T>(
+    name: string,
+    work: (tx: Tx) => T | Promise<T>,
+    waitMs: number,
+    begin: string,
+  ): Promise<T> {
+    const deadline = this.#env.now() + waitMs
+    for (;;) {
+      try {
+        await this.#installation.ensure(this.#driver)
+        return await this.#transactions.run(begin, async (transaction) => {
+          await this.#lock(transaction, name, Math.max(0, deadline - this.#env.now()))
+          return this.#work(transaction, new Set([name]), work)
+        })
+      } catch (error) {
+        const reason = error instanceof NotLocked ? error.cause : error
+        if (!(error instanceof NotLocked)) throw error
+        if (isMissing(reason)) this.#installation.forget()
+        else if (!isUndone(reason)) throw refusal(name, waitMs, reason)
+      }
+    }
+  }
+
+  #runInside<T>(frame: Frame, name: string, work: (tx: Tx) => T | Promise<T>, waitMs: number): Promise<T> {
+    const mine = frame.last.then(() =>
+      frame.transaction.part(async (inner) => {
+        if (!frame.names.has(name)) await this.#lock(inner, name, waitMs)
+        return this.#work(inner, new Set([...frame.names, name]), work)
+      }),
+    )
+    frame.last = mine.catch(() => {})
+    return mine.catch((error) => {
+      throw error instanceof NotLocked ? refusal(name, waitMs, error.cause) : error
+    })
+  }
+
+  async #work<T>(
+    transaction: Transaction,
+    names: ReadonlySet<string>,
+    work: (tx: Tx) => T | Promise<T>,
+  ): Promise<T> {
+    const lock = this as unknown as Frame['lock']
+    const frame: Frame = { lock, transaction, names, isOpen: true, last: Promise.resolve() }
+    try {
+      return await frames.run(frame, () => work(transaction.own as Tx))
+    } finally {
+      frame.isOpen = false
+      // What was started inside belongs to the transaction, whether it was awaited or not.
+      await frame.last
+    }
+  }
+
+  async #lock(transaction: Transaction, name: string, waitMs: number): Promise<void> {
+    // Zero would mean for ever. The time counts only while somebody else has it.
+    const wait = waitMs === Infinity ? null : String(Math.max(1, Math.ceil(waitMs)))
+    const sql = inSchema('SELECT holdfast.lock_row($1, $2)', this.#schema)
+    await transaction.change(sql, [encodeText(name), wait]).catch((cause) => {
+      throw new NotLocked('not locked', { cause })
+    })
+  }
+}
+
+function refusal(resource: string, waitMs: number, reason: unknown): HoldfastError {
+  if (!isBusy(reason)) return explain(reason)
+  const message = `'${resource}' was not to be had within ${waitMs} ms; somebody else's transaction has it`
+  return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, store: 'postgres' })
+}

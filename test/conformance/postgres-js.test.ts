@@ -1,0 +1,7 @@
+import { borrowPostgres } from '../servers/postgres.js'
+import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
+
+runCasesOnPostgres('postgres', 'postgres through postgres.js', borrowPostgres, {
+  own: false,
+  share: { part: 1, of: 3 },
+})

@@ -1,0 +1,175 @@
+import { createPool } from 'mysql2/promise'
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
+import { Holdfast } from '../../src/index.js'
+import { mysql } from '../../src/stores/mysql/index.js'
+import { assertIncreasing, eventually, inTime } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
+import { WallClock } from '../servers/wall-clock.js'
+
+const LEASE_MS = 6000
+
+interface Fault {
+  /** Whether the lines are there afterwards. */
+  keepsLines: boolean
+  strike(server: MariadbServer): Promise<unknown>
+}
+
+const FAULTS: Record<string, Fault> = {
+  'KILL of every connection': { keepsLines: true, strike: (server) => server.dropClients() },
+  'kill -9 and a restart': { keepsLines: true, strike: (server) => server.restart({ keepData: true }) },
+  'read_only for a moment': {
+    keepsLines: true,
+    strike: async (server) => {
+      await server.query('set global read_only = 1')
+      setTimeout(() => void server.query('set global read_only = 0'), 500)
+    },
+  },
+  'the loss of every table': {
+    keepsLines: false,
+    strike: (server) => server.query('drop database test; create database test'),
+  },
+}
+
+describeOn('mariadb', 'the MySQL store goes on by itself', () => {
+  let server: MariadbServer
+  const clients: Holdfast[] = []
+  beforeAll(async () => {
+    server = await startMariadb()
+    // read_only does not bind those with all rights.
+    await server.query(
+      'create user app@localhost; grant all on test.* to app@localhost; grant process on *.* to app@localhost',
+    )
+  })
+  afterEach(async () => {
+    await Promise.all(clients.splice(0).map((client) => client.close()))
+  })
+  afterAll(() => server.stop())
+
+  const client = (driver: 'mysql2' | 'mariadb'): Holdfast => {
+    const made = new Holdfast(mysql(server.url.replace('root@', 'app@'), { driver }))
+    clients.push(made)
+    return made
+  }
+
+  for (const driver of ['mysql2', 'mariadb'] as const)
+    it.each(Object.entries(FAULTS))(
+      `through ${driver} after %s`,
+      async (title, { keepsLines, strike }) => {
+        const name = `${driver} ${title}`
+        const holder = await client(driver).mutex(name).acquire({ lease: LEASE_MS })
+        const next = client(driver).mutex(name).acquire({ lease: LEASE_MS })
+        await queued(client(driver), name, 1)
+        await strike(server)
+        if (keepsLines) {
+          await holder.extend(LEASE_MS)
+          expect(await holder.release()).toBe(true)
+        } else {
+          await eventually('the loss', () => holder.signal.aborted)
+          expect(await holder.release()).toBe(false)
+        }
+        const hold = await inTime('the next one', next)
+        expect(hold.isValid).toBe(true)
+        expect(hold.fence).toBeGreaterThan(holder.fence)
+        expect(await hold.release()).toBe(true)
+      },
+      60_000,
+    )
+
+  it('after a deadlock with a stranger, without a word', async () => {
+    const locks = client('mysql2')
+    await locks.mutex('first').run(() => {})
+    const pool = createPool({ uri: server.url, connectionLimit: 1 })
+    onTestFinished(() => pool.end())
+    const stranger = await pool.getConnection()
+    // The server ends the lighter of the two, and that shall be ours.
+    await stranger.query('create table if not exists weight (a int) engine = innodb')
+    await stranger.query('begin')
+    await stranger.query('insert into weight select seq from seq_1_to_1000')
+    await stranger.query('select * from holdfast_claim for update')
+    const claim = locks.mutex('first').tryAcquire()
+    const waiting = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
+    await eventually('our claim waits for the stranger', async () => (await server.query(waiting)) === '1')
+    await stranger.query('select * from holdfast_line for update')
+    await stranger.query('rollback')
+    stranger.release()
+    const hold = await claim
+    expect(await server.query("show global status like 'Innodb_deadlocks'")).toBe('Innodb_deadlocks\t1')
+    expect(hold?.isValid).toBe(true)
+    await hold?.release()
+  })
+
+  it('when its clock is moved by an hour: no lock freezes, and no fence falls', async () => {
+    const clock = new WallClock()
+    if (clock.obstacle) return
+    const moved = await startMariadb({ clock })
+    const locks = new Holdfast(mysql(moved.url))
+    const dead = mysql(moved.url).connect({ id: 'dead', space: 'default', push: () => {} })
+    onTestFinished(async () => {
+      await locks.close()
+      await dead.close()
+      await moved.stop()
+      clock.dispose()
+    })
+    const fences: number[] = []
+    for (const offset of [0, 3600, 0, -3600, 0]) {
+      const reply = await dead.claim(claimOf('door', `claim ${fences.length}`, { leaseMs: 1000 }))
+      if (reply.status !== 'granted') expect.fail(`the lock is ${reply.status}`)
+      clock.set(offset)
+      const aheadSeconds = Number(await moved.query('select unix_timestamp()')) - systemEnv.wallMs() / 1000
+      expect(Math.abs(aheadSeconds - offset)).toBeLessThan(60)
+      // It lapses after its lease, not after an hour.
+      const next = await inTime('the end of the lease', locks.mutex('door').acquire(), 30_000)
+      fences.push(reply.fence, next.fence)
+      await next.release()
+    }
+    assertIncreasing(fences)
+  }, 120_000)
+
+  it('serves a thousand waiters with five connections, in order, and the application as well', async () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 5 })
+    const locks = new Holdfast(mysql(pool))
+    onTestFinished(async () => {
+      await locks.close()
+      await pool.end()
+    })
+    const holder = await locks.mutex('crowd').acquire({ lease: '1m' })
+    const order: number[] = []
+    const waiters = Array.from({ length: 1000 }, (_, number) =>
+      locks.mutex('crowd').run(() => void order.push(number), { lease: '1m' }),
+    )
+    await queued(locks, 'crowd', 1000)
+    await holder.release()
+    let most = 0
+    let isOver = false
+    const watch = (async () => {
+      while (!isOver) {
+        const [rows] = await pool.query('select 1 as one')
+        expect(rows).toEqual([{ one: 1 }])
+        const count = await server.query(
+          'select count(*) from information_schema.processlist where db = "test"',
+        )
+        // One of them is the one that counts.
+        most = Math.max(most, Number(count) - 1)
+      }
+    })()
+    await Promise.all(waiters)
+    isOver = true
+    await watch
+    expect(order).toEqual(Array.from({ length: 1000 }, (_, number) => number))
+    expect(most).toBeLessThanOrEqual(5)
+  }, 120_000)
+
+  async function queued(locks: Holdfast, name: string, count: number): Promise<void> {
+    await eventually(
+      `${count} waiters for ${name}`,
+      async () => {
+        for await (const resource of locks.inspect({ prefix: name })) return resource.waiters.length === count
+        return false
+      },
+      60_000,
+    )
+  }
+})

@@ -1,0 +1,250 @@
+import { createPool as createCallbackPool } from 'mysql2'
+import { createPool } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
+import type { HoldfastError } from '../../src/base/errors.js'
+import type { Connection, Push } from '../../src/contract/store.js'
+import { Holdfast } from '../../src/index.js'
+import { type MysqlOptions, type MysqlPool, mysql } from '../../src/stores/mysql/index.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
+
+describe('a MySQL URL', () => {
+  it.each([
+    ['mysql://localhost', /names no database/],
+    ['mysql:///app', /is no URL of a MySQL server/],
+    ['postgres://localhost/app', /is no URL of a MySQL server/],
+    ['mysql://localhost/app?sslmode=require', /no option 'sslmode'/],
+    ['mysql://localhost/app?ssl=yes', /must be true or false/],
+    ['mysql://localhost/app?driver=mysql', /must be one of mysql2, mariadb/],
+    ['mysql://localhost/app?connections=none', /whole number/],
+    ['mysql://localhost/app?prefix=a%20b', /letters, digits or underscores/],
+    ['mysql://app:100%@localhost/app', /stray %/],
+  ])('%s is refused before anything is sent', (url, reason) => {
+    expect(() => mysql(url)).toThrow(reason)
+  })
+
+  it('is not shown with its password', () => {
+    expect(() => mysql('mysql://app:secret@/app')).toThrow(/^(?!.*secret)/)
+  })
+
+  it('is not needed with a pool, whose options are its own', () => {
+    const pool = createPool('mysql://localhost/app')
+    onTestFinished(() => pool.end())
+    expect(() => mysql(pool, { driver: 'mysql2' })).toThrow(/a pool of yours is used as it is/)
+    expect(() => mysql({} as MysqlPool)).toThrow(/takes a URL.*or a pool/)
+  })
+})
+
+describeOn('mariadb', 'the MySQL store', () => {
+  let server: MariadbServer
+  beforeAll(async () => {
+    server = await startMariadb()
+  })
+  afterAll(() => server.stop())
+
+  function connect(options?: MysqlOptions, from: string | MysqlPool = server.url): Connection {
+    const space = systemEnv.id()
+    const connection = mysql(from, options).connect({ id: systemEnv.id(), space, push: () => {} })
+    onTestFinished(() => connection.close())
+    return connection
+  }
+
+  it('makes its schema once, however many come first', async () => {
+    const prefix = 'together'
+    const many = Array.from({ length: 8 }, () => connect({ prefix }))
+    const replies = await Promise.all(many.map((each) => each.claim(claimOf('door', systemEnv.id()))))
+    expect(replies.map((reply) => reply.status)).toEqual(Array(8).fill('granted'))
+    expect(await server.query(`select count(*) from ${prefix}_version`)).toBe('1')
+  })
+
+  it('makes again what was dropped', async () => {
+    const prefix = 'dropped'
+    const connection = connect({ prefix })
+    await connection.claim(claimOf('door', 'one'))
+    await server.query(`drop procedure ${prefix}_claim; drop table ${prefix}_claim, ${prefix}_line`)
+    expect(await connection.claim(claimOf('door', 'two'))).toMatchObject({ status: 'granted' })
+    expect(
+      await connection.pulse([{ resource: 'door', id: 'one', leaseMs: 1000, presenceMs: 1000 }]),
+    ).toEqual([{ status: 'gone' }])
+  })
+
+  it('refuses the schema of a newer version', async () => {
+    const prefix = 'newer'
+    await connect({ prefix }).pulse([])
+    await server.query(`update ${prefix}_version set version = 99`)
+    await expect(connect({ prefix }).pulse([])).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      message: expect.stringContaining('update this one'),
+    })
+  })
+
+  it('says what a user lacks, and works with what the page names', async () => {
+    await server.query(
+      'create user locks@localhost identified by "x"; grant select on test.* to locks@localhost',
+    )
+    const url = server.url.replace('root@', 'locks:x@')
+    const error: HoldfastError = await connect({ prefix: 'limited' }, url)
+      .pulse([])
+      .then(
+        () => expect.fail('allowed'),
+        (reason) => reason,
+      )
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error.message).toContain('holdfast schema mysql')
+    await server.query('grant select, insert, update, delete, execute on test.* to locks@localhost')
+    await server.query('grant create, index, create routine, alter routine on test.* to locks@localhost')
+    const allowed = connect({ prefix: 'limited' }, url)
+    expect(await allowed.claim(claimOf('door', 'one'))).toMatchObject({ status: 'granted' })
+    await server.query('revoke create, index, create routine, alter routine on test.* from locks@localhost')
+    const user = connect({ prefix: 'limited', createSchema: false }, url)
+    expect(await user.claim(claimOf('door', 'one'))).toMatchObject({ status: 'granted' })
+  })
+
+  it('tells wrong passwords and databases from a server that is away', async () => {
+    const wrong = connect({}, server.url.replace('root@', 'root:wrong@'))
+    await expect(wrong.pulse([])).rejects.toMatchObject({
+      retryable: false,
+      message: /refused the user name/,
+    })
+    const nowhere = connect({}, server.url.replace('/test', '/nowhere'))
+    await expect(nowhere.pulse([])).rejects.toMatchObject({ retryable: false, message: /no such database/ })
+    for (const driver of ['mysql2', 'mariadb'] as const) {
+      const away = connect({ driver }, 'mysql://root@127.0.0.1:1/test')
+      await expect(away.pulse([])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    }
+  })
+
+  it('tells of a grant also where the claim joined and was promoted in one turn', async () => {
+    const pushes: Push[] = []
+    const context = {
+      id: systemEnv.id(),
+      space: systemEnv.id(),
+      push: (news: Push) => void pushes.push(news),
+    }
+    const connection = mysql(server.url).connect(context)
+    onTestFinished(() => connection.close())
+    await connection.claim(claimOf('door', 'first'))
+    // While this one is under way, the next two wait for it, and then travel together.
+    const again = connection.claim(claimOf('door', 'first'))
+    const joined = connection.claim(claimOf('door', 'second'))
+    const left = connection.release('door', 'first')
+    expect((await again).status).toBe('granted')
+    expect((await joined).status).toBe('waiting')
+    expect(await left).toBe(true)
+    await expect.poll(() => pushes).toMatchObject([{ type: 'granted', resource: 'door', id: 'second' }])
+  })
+
+  it('does not take the news of an earlier stay in line for those of this one', async () => {
+    const space = systemEnv.id()
+    let pushes: Push[] = []
+    const push = (news: Push): void => void pushes.push(news)
+    // Two store values: they hear of each other by the table of news only.
+    const other = mysql(server.url).connect({ id: systemEnv.id(), space, push: () => {} })
+    const mine = mysql(server.url).connect({ id: systemEnv.id(), space, push })
+    onTestFinished(async () => {
+      await other.close()
+      await mine.close()
+    })
+    await other.claim(claimOf('door', 'first'))
+    await mine.claim(claimOf('door', 'mine'))
+    await other.release('door', 'first')
+    await mine.release('door', 'mine')
+    await other.claim(claimOf('door', 'second'))
+    const again = await mine.claim(claimOf('door', 'mine'))
+    if (again.status !== 'waiting') expect.fail(`the claim is ${again.status}`)
+    pushes = []
+    await other.release('door', 'second')
+    await expect.poll(() => pushes, { timeout: 30_000 }).toHaveLength(1)
+    const [news] = pushes
+    expect(news?.type === 'granted' && news.fence).toBeGreaterThan(again.grantsAbove)
+  })
+
+  it('keeps names apart that collations would not', async () => {
+    const connection = connect()
+    const long = 'x'.repeat(5000)
+    const names = ['Door', 'door', 'door ', 'dóor', 'do\u0301or', 'd\0or', `${long}a`, `${long}b`, '%', "'\\"]
+    for (const name of names)
+      expect(await connection.claim(claimOf(name, `of ${name}`.slice(0, 50) + name.length))).toMatchObject({
+        status: 'granted',
+      })
+    const seen: string[] = []
+    for await (const line of connection.inspect({ prefix: '' })) seen.push(line.resource)
+    expect(seen.toSorted()).toEqual(names.toSorted())
+    const withPrefix: string[] = []
+    for await (const line of connection.inspect({ prefix: 'door' })) withPrefix.push(line.resource)
+    expect(withPrefix).toEqual(['door', 'door '])
+  })
+
+  it('shows more lines than fit into one page', async () => {
+    const connection = connect()
+    const names = Array.from({ length: 230 }, (_, number) => `line ${number}`)
+    await Promise.all(names.map((name) => connection.claim(claimOf(name, name))))
+    const seen: string[] = []
+    for await (const line of connection.inspect({ prefix: 'line ' })) seen.push(line.resource)
+    expect(seen.toSorted()).toEqual(names.toSorted())
+  })
+
+  it('uses a pool of yours, of either kind, and leaves it open', async () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 2 })
+    const callbacks = createCallbackPool({ uri: server.url, connectionLimit: 2, rowsAsArray: true })
+    onTestFinished(async () => {
+      await pool.end()
+      await callbacks.promise().end()
+    })
+    for (const each of [pool, callbacks]) {
+      const locks = new Holdfast(mysql(each))
+      expect(await locks.mutex(systemEnv.id()).run(() => 'done')).toBe('done')
+      await locks.close()
+    }
+    expect((await pool.query('select 1 as one'))[0]).toEqual([{ one: 1 }])
+  })
+
+  it('works where the server is set up in odd ways', async () => {
+    const odd = await startMariadb({
+      args: [
+        '--sql-mode=ANSI,NO_BACKSLASH_ESCAPES',
+        '--transaction-isolation=SERIALIZABLE',
+        '--default-time-zone=+05:30',
+      ],
+    })
+    onTestFinished(() => odd.stop())
+    const locks = new Holdfast(mysql(odd.url))
+    onTestFinished(() => locks.close())
+    const first = await locks.mutex("it's\\").acquire({ label: "it's\\" })
+    const next = locks.mutex("it's\\").acquire()
+    await expect
+      .poll(async () => {
+        for await (const { waiters } of locks.inspect()) return waiters.length
+        return 0
+      })
+      .toBe(1)
+    expect(Math.abs(first.fence / 1000 - systemEnv.wallMs())).toBeLessThan(60_000)
+    await first.release()
+    expect((await next).fence).toBeGreaterThan(first.fence)
+  })
+
+  it('removes what nobody uses any more', async () => {
+    const prefix = 'swept'
+    const connection = connect({ prefix })
+    await connection.claim(claimOf('left', 'one', { leaseMs: 1 }))
+    await connection.claim(claimOf('left', 'two', { leaseMs: 1, presenceMs: 1 }))
+    await connection.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1 })
+    await connection.claim(claimOf('kept', 'one'))
+    // Twice: what has lapsed leaves a line that is empty, and kept for the retention.
+    for (let round = 0; round < 2; round++) {
+      await server.query('select sleep(0.01)')
+      await server.query(`update ${prefix}_version set swept = 0; call ${prefix}_sweep(60000000, 1, null)`)
+    }
+    expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
+    expect(await server.query(`select count(*) from ${prefix}_claim`)).toBe('1')
+    expect(await server.query(`select count(*) from ${prefix}_state`)).toBe('0')
+  })
+
+  it('finds nothing wrong with an ordinary server', async () => {
+    const findings = (await connect().check?.()) ?? []
+    expect(findings.filter(({ level }) => level === 'fault')).toEqual([])
+    expect(findings.map(({ about }) => about)).toContain('version')
+  })
+})

@@ -1,0 +1,155 @@
+import pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
+import { Holdfast } from '../../src/index.js'
+import { postgres } from '../../src/stores/postgres/index.js'
+import { eventually, inTime, now, pass, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { WallClock } from '../servers/wall-clock.js'
+
+describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
+  const endings: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  })
+
+  async function start(options: Parameters<typeof startPostgres>[0] = {}): Promise<PostgresServer> {
+    const server = await startPostgres(options)
+    endings.push(() => server.stop())
+    return server
+  }
+  const client = (
+    { url }: PostgresServer,
+    options: ConstructorParameters<typeof Holdfast>[1] = {},
+  ): Holdfast => {
+    const locks = new Holdfast(postgres(url), options)
+    endings.push(() => locks.close().catch(() => {}))
+    return locks
+  }
+  async function waiters(locks: Holdfast): Promise<number> {
+    for await (const line of locks.inspect({ prefix: 'door' })) return line.waiters.length
+    return 0
+  }
+
+  it.each([
+    ['all its connections are terminated', (server: PostgresServer) => server.dropClients()],
+    ['it is killed and started again', (server: PostgresServer) => server.restart({ keepData: true })],
+    [
+      'it stands still for 10 seconds',
+      async (server: PostgresServer) => {
+        server.pause()
+        await pass(10_000)
+        server.resume()
+      },
+    ],
+  ])(
+    'keeps holds, places and fences when %s',
+    async (_title, harm) => {
+      const server = await start()
+      const [one, two] = [client(server, { storeTimeout: '40s' }), client(server, { storeTimeout: '40s' })]
+      const hold = await one.mutex('door').acquire({ lease: '60s' })
+      const waiting = Array.from({ length: 5 }, () =>
+        two.mutex('door').run(({ fence }) => fence, { lease: '60s' }),
+      )
+      await eventually('all in line', async () => (await waiters(one)) === 5)
+      await harm(server)
+      expect(await inTime('the release', hold.release(), 40_000)).toBe(true)
+      const fences = await inTime('all others', Promise.all(waiting), 60_000)
+      expect([hold.fence, ...fences]).toEqual([hold.fence, ...fences].toSorted((a, b) => a - b))
+      expect(new Set([hold.fence, ...fences]).size).toBe(6)
+      // Messages are heard again: a hand-off between the two needs no question.
+      const last = await one.mutex('door').acquire()
+      const next = new Watched(two.mutex('door').acquire())
+      await eventually('the next in line', async () => (await waiters(one)) === 1)
+      await last.release()
+      expect((await inTime('the hand-off', next.promise)).fence).toBeGreaterThan(last.fence)
+    },
+    120_000,
+  )
+
+  it('makes a pulse again that the server undid for a deadlock', async () => {
+    const server = await start({ args: ['-c', 'deadlock_timeout=3s'] })
+    const connection = postgres(server.url).connect({ id: 'one', space: 'default', push: () => {} })
+    endings.push(() => connection.close())
+    const claims = ['a', 'b'].map((name) => claimOf(name, `one:${name}`))
+    for (const claim of claims) await connection.claim(claim)
+    const [first, second] = (await server.query('select resource from holdfast.line order by key')).split(
+      '\n',
+    )
+    const stranger = new pg.Client(server.url)
+    await stranger.connect()
+    endings.push(() => stranger.end())
+    const lock = (name: string | undefined): Promise<unknown> =>
+      stranger.query('select * from holdfast.line where resource = $1 for update', [name])
+    // Each looks for a deadlock once, so long after it began to wait: the pulse before the stranger, so it is the one that is undone.
+    await stranger.query("begin; set local deadlock_timeout = '20s'")
+    await lock(second)
+    const pulse = connection.pulse(claims)
+    await eventually('the pulse waiting', async () => {
+      const waiting =
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%pulse%'"
+      return (await server.query(waiting)) === '1'
+    })
+    const isUndone = await lock(first).then(
+      () => false,
+      () => true,
+    )
+    await stranger.query('commit')
+    expect((await inTime('the pulse', pulse)).map(({ status }) => status)).toEqual(['held', 'held'])
+    // On a machine that stood still in between it may have been the stranger: then the pulse has shown nothing, and only had to wait.
+    if (!isUndone) expect(server.log).toMatch(/deadlock detected[\s\S]*pulse/)
+  }, 120_000)
+
+  it('says what is wrong with a read-only server, within the deadline, and goes on afterwards', async () => {
+    const server = await start()
+    const locks = client(server, { storeTimeout: '1s' })
+    const hold = await locks.mutex('door').acquire()
+    const setReadOnly = async (value: string): Promise<void> => {
+      await server.query(`alter system set default_transaction_read_only = ${value}`)
+      await server.query('select pg_reload_conf()')
+    }
+    await setReadOnly('on')
+    await eventually(
+      'read-only',
+      async () => (await server.query('show default_transaction_read_only')) === 'on',
+    )
+    const error = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('other').acquire())
+    expect(error.message).toMatch(/read-only/)
+    await setReadOnly('off')
+    await eventually(
+      'writable',
+      async () => (await server.query('show default_transaction_read_only')) === 'off',
+    )
+    expect(await locks.mutex('other').run(({ fence }) => fence)).toBeGreaterThan(hold.fence)
+    expect(await hold.release()).toBe(true)
+  })
+
+  const clock = new WallClock()
+  const noShim = clock.obstacle
+  it.skipIf(noShim !== null)(
+    `freezes no lock when the server's clock moves by an hour either way${noShim ? ` (skipped: ${noShim})` : ''}`,
+    async () => {
+      const server = await start({ clock })
+      endings.unshift(() => clock.dispose())
+      const [dead, alive] = [client(server), client(server)]
+      let newest = 0
+      for (const hours of [-1, 1, 0]) {
+        const raw = postgres(server.url).connect({ id: `raw ${hours}`, space: 'default', push: () => {} })
+        const claimed = await raw.claim(claimOf('door', `raw:${hours}`, { leaseMs: 1500 }))
+        expect(claimed).toMatchObject({ status: 'granted' })
+        await raw.close()
+        const waiting = alive.mutex('door').acquire({ lease: '5s' })
+        await eventually('the waiter', async () => (await waiters(dead)) === 1)
+        const movedAt = now()
+        clock.set(hours * 3600)
+        const hold = await inTime('the lease of the dead', waiting, 30_000)
+        if (hours <= 0) expect(now() - movedAt).toBeLessThan(20_000)
+        expect(hold.fence).toBeGreaterThan(newest)
+        newest = hold.fence
+        await hold.release()
+      }
+    },
+    120_000,
+  )
+})

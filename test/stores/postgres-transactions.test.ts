@@ -1,0 +1,174 @@
+import pg from 'pg'
+import type postgresJs from 'postgres'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { deferred } from '../../src/base/deferred.js'
+import { type PostgresPool, transactionLock } from '../../src/stores/postgres/index.js'
+import { inTime, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { openPool, type Pool } from './postgres/pools.js'
+
+/** How a test speaks to the transaction that it is given, whichever driver it is of. */
+type Ask = (sql: string) => Promise<Record<string, unknown>[]>
+
+function askerOf(tx: unknown): Ask {
+  if (tx instanceof pg.Client) return async (sql) => (await tx.query(sql)).rows
+  return async (sql) => [...(await (tx as postgresJs.Sql).unsafe(sql))]
+}
+
+describeOn('postgres', 'the transaction lock', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+    await server.query('create table stock (id int primary key, pieces int)')
+  })
+  afterAll(() => server.stop())
+  beforeEach(async () => {
+    await server.query('truncate stock')
+    await server.query('insert into stock values (7, 100)')
+  })
+
+  const pieces = async (): Promise<number> => Number(await server.query('select pieces from stock'))
+
+  describe.each(['pg', 'postgres'] as const)('of %s', (driver) => {
+    let pool: Pool
+    beforeAll(() => {
+      pool = openPool(driver, server.url, 8)
+    })
+    afterAll(() => pool.end())
+    const run = <T>(
+      name: string,
+      work: (ask: Ask, tx: unknown) => T | Promise<T>,
+      options: Parameters<ReturnType<typeof transactionLock>['run']>[2] = {},
+    ): Promise<T> =>
+      transactionLock<unknown>(pool as PostgresPool).run(name, (tx) => work(askerOf(tx), tx), options)
+
+    it.each([undefined, 'repeatable read', 'serializable'] as const)(
+      'keeps work that reads and then writes apart, in isolation %s',
+      async (isolation) => {
+        const sell = (): Promise<void> =>
+          run(
+            'stock:7',
+            async (ask) => {
+              const [row] = await ask('select pieces from stock where id = 7')
+              await ask(`update stock set pieces = ${Number(row?.['pieces']) - 1} where id = 7`)
+            },
+            isolation === undefined ? {} : { isolation },
+          )
+        await inTime('all sales', Promise.all(Array.from({ length: 30 }, sell)), 50_000)
+        expect(await pieces()).toBe(70)
+      },
+    )
+
+    it('undoes work that fails, frees the lock, and lets the error pass', async () => {
+      const failing = run('stock:7', async (ask) => {
+        await ask('update stock set pieces = 0')
+        throw new TypeError('out of paper')
+      })
+      await expect(failing).rejects.toThrow(new TypeError('out of paper'))
+      expect(await pieces()).toBe(100)
+      expect(await run('stock:7', () => 'free', { wait: 0 })).toBe('free')
+    })
+
+    it('gives up when the wait is over, or at once, and does no work', async () => {
+      const entered = deferred<void>()
+      const leave = deferred<void>()
+      const holding = run('stock:7', async () => {
+        entered.resolve(undefined)
+        await leave.promise
+      })
+      await entered.promise
+      let hasWorked = false
+      for (const wait of [0, 50]) {
+        const error = await rejectsWith(
+          'ACQUIRE_TIMEOUT',
+          run('stock:7', () => (hasWorked = true), { wait }),
+        )
+        expect(error.message).toMatch(/stock:7/)
+      }
+      expect(hasWorked).toBe(false)
+      expect(await run('stock:8', () => 'another name is free', { wait: 0 })).toBe('another name is free')
+      const next = new Watched(run('stock:7', () => 'mine', { wait: '1m' }))
+      expect(next.isSettled).toBe(false)
+      leave.resolve(undefined)
+      await holding
+      expect(await inTime('the next one', next.promise)).toBe('mine')
+    })
+
+    it('leaves the lock_timeout of the transaction as it was', async () => {
+      const read = async (ask: Ask): Promise<unknown> => (await ask('show lock_timeout'))[0]?.['lock_timeout']
+      expect(await run('stock:7', read, { wait: 100 })).toBe('0')
+    })
+
+    it('enters again in the same transaction, and undoes a nested part by itself', async () => {
+      for (const name of ['stock:8', 'stock:9']) await run(name, () => {})
+      await run('stock:7', async (ask, tx) => {
+        await ask('update stock set pieces = pieces - 1')
+        await run('stock:7', async (inner, innerTx) => {
+          if (driver === 'pg') expect(innerTx).toBe(tx)
+          await inner('update stock set pieces = pieces - 10')
+        })
+        await expect(
+          run('stock:8', async (inner) => {
+            await inner('update stock set pieces = 0')
+            await inner('select * from nowhere')
+          }),
+        ).rejects.toThrow(/nowhere/)
+        // What was undone has given its lock back; what has not keeps its own until the end.
+        await run('stock:9', () => {})
+        expect(await isFree('stock:8')).toBe(true)
+        expect(await isFree('stock:9')).toBe(false)
+      })
+      expect(await pieces()).toBe(89)
+    })
+
+    it('lets parallel nested runs take turns', async () => {
+      let inside = 0
+      await run('stock:7', async () => {
+        const nested = Array.from({ length: 5 }, () =>
+          run('stock:7', async (ask) => {
+            inside++
+            await ask('select pg_sleep(0.01)')
+            expect(inside).toBe(1)
+            inside--
+          }),
+        )
+        await Promise.all(nested)
+      })
+    })
+
+    const flaw =
+      driver === 'postgres'
+        ? ' (skipped: postgres.js 3.4.9 rolls back on the socket that is gone, and throws outside of any promise)'
+        : ''
+    it.skipIf(flaw !== '')(`rejects, and undoes everything, when its connection dies${flaw}`, async () => {
+      const dying = run('stock:7', async (ask) => {
+        await ask('update stock set pieces = 0')
+        const [row] = await ask('select pg_backend_pid() as pid')
+        await server.query(`select pg_terminate_backend(${row?.['pid']})`)
+        await ask('select 1')
+      })
+      await expect(dying).rejects.toThrow()
+      expect(await pieces()).toBe(100)
+      expect(await run('stock:7', () => 'free')).toBe('free')
+    })
+
+    /** Asked from outside of any run. */
+    async function isFree(name: string): Promise<boolean> {
+      const key = `select * from holdfast.row_lock where name = '${name}' for update skip locked`
+      return (await server.query(key)) !== ''
+    }
+  })
+
+  it('tells when a statement failed and the work went on as if it had not', async () => {
+    const pool = new pg.Pool({ connectionString: server.url })
+    const lock = transactionLock(pool)
+    const careless = lock.run('stock:7', async (tx) => {
+      await tx.query('update stock set pieces = 0')
+      await tx.query('select * from nowhere').catch(() => {})
+    })
+    await rejectsWith('STORE_UNAVAILABLE', careless)
+    expect(await pieces()).toBe(100)
+    await pool.end()
+  })
+})

@@ -1,0 +1,213 @@
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { Connection, Push } from '../../src/contract/store.js'
+import { Holdfast } from '../../src/index.js'
+import { type PostgresOptions, type PostgresPool, postgres } from '../../src/stores/postgres/index.js'
+import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { openPool } from './postgres/pools.js'
+
+describeOn('postgres', 'the PostgreSQL store', () => {
+  let server: PostgresServer
+  const endings: (() => unknown)[] = []
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  })
+  afterAll(() => server.stop())
+
+  const client = (from: string | PostgresPool = server.url, options: PostgresOptions = {}): Holdfast => {
+    const locks = new Holdfast(postgres(from, options), { space: `space ${Math.random()}` })
+    endings.push(() => locks.close())
+    return locks
+  }
+  const raw = (
+    from: string | PostgresPool,
+    space: string,
+    push: (news: Push) => void = () => {},
+  ): Connection => {
+    const connection = postgres(from).connect({ id: `client ${Math.random()}`, space, push })
+    endings.push(() => connection.close())
+    return connection
+  }
+  const connections = async (): Promise<number> =>
+    Number(
+      await server.query("select count(*) from pg_stat_activity where backend_type = 'client backend'"),
+    ) - 1
+
+  it.each(['pg', 'postgres'] as const)(
+    'uses the pool of %s that it is given, and leaves it open',
+    async (driver) => {
+      const pool = openPool(driver, server.url, 3)
+      endings.push(() => pool.end())
+      const [one, two] = [client(pool), client(pool)]
+      expect(await one.mutex('door').run((hold) => hold.fence)).toBeGreaterThan(0)
+      expect(await two.mutex('door').run((hold) => hold.fence)).toBeGreaterThan(0)
+      await Promise.all([one.close(), two.close()])
+      const still =
+        pool instanceof pg.Pool
+          ? (await pool.query('select 1 as one')).rows
+          : await pool.unsafe('select 1 as one')
+      expect(still[0]).toEqual({ one: 1 })
+    },
+  )
+
+  it('refuses what it cannot use before anything is sent, and says what to give', () => {
+    const refuses = (from: unknown, options: PostgresOptions, message: RegExp): void => {
+      throwsWith('INVALID_ARGUMENT', () => postgres(from as string, options))
+      expect(() => postgres(from as string, options)).toThrow(message)
+    }
+    refuses(new pg.Client(server.url), {}, /Pool of pg/)
+    refuses(undefined, {}, /takes a URL/)
+    refuses('mysql://localhost/a', {}, /no PostgreSQL URL/)
+    refuses(`${server.url}?listen=no`, {}, /true, false or the URL/)
+    refuses(server.url, { driver: 'mysql2' as 'pg' }, /pg, postgres/)
+    refuses(server.url, { connections: 0 }, /from 1 on/)
+    refuses(server.url, { schema: 'x'.repeat(64) }, /63 bytes/)
+  })
+
+  it('makes its schema once, however many come first at once', async () => {
+    const schema = 'Ünusual "name"'
+    const stores = Array.from({ length: 8 }, () => client(server.url, { schema, connections: 1 }))
+    await Promise.all(stores.map((locks) => locks.mutex('door').run(() => {})))
+    expect(await server.query(`select version from "Ünusual ""name""".meta`)).toBe('1')
+  })
+
+  it('makes its schema again when it was dropped while in use', async () => {
+    const locks = client(server.url, { schema: 'dropped' })
+    const hold = await locks.mutex('door').acquire()
+    await server.query('drop schema dropped cascade')
+    const next = await locks.mutex('other').acquire()
+    expect(next.fence).toBeGreaterThan(hold.fence)
+    expect(await hold.release()).toBe(false)
+  })
+
+  it('works for a user without the right to create, after somebody else has run its schema', async () => {
+    for (const sql of ['create role app login', 'create database apps']) await server.query(sql)
+    const url = server.url.replace('postgres@', 'app@').replace(/postgres$/, 'apps')
+    const refused = await rejectsWith(
+      'STORE_UNAVAILABLE',
+      client(url)
+        .mutex('door')
+        .run(() => {}),
+    )
+    expect(refused.message).toMatch(/holdfast schema postgres/)
+    const admin = new pg.Client(server.url.replace(/postgres$/, 'apps'))
+    await admin.connect()
+    endings.push(() => admin.end())
+    const { schemaText } = await import('../../src/stores/postgres/schema.js')
+    await admin.query(schemaText('holdfast'))
+    await admin.query(`grant usage on schema holdfast to app; grant select, insert, update, delete on all tables in schema holdfast to app;
+      grant execute on all functions in schema holdfast to app`)
+    expect(
+      await client(url)
+        .mutex('door')
+        .run(() => 'in'),
+    ).toBe('in')
+    const findings = await client(url).check()
+    expect(findings.find(({ about }) => about === 'rights')).toMatchObject({ level: 'fine' })
+  })
+
+  it('refuses a schema that a newer version has made', async () => {
+    await client(server.url, { schema: 'newer' })
+      .mutex('door')
+      .run(() => {})
+    await server.query('update newer.meta set version = 99')
+    const error = await rejectsWith(
+      'UNSUPPORTED',
+      client(server.url, { schema: 'newer' })
+        .mutex('door')
+        .run(() => {}),
+    )
+    expect(error.message).toMatch(/update this one/)
+  })
+
+  it('tells a claim with a name that no message can carry, all the same', async () => {
+    const name = 'ö'.repeat(4096)
+    const told: Push[] = []
+    const [one, two] = [raw(server.url, 'long'), raw(server.url, 'long', (news) => told.push(news))]
+    await one.claim(claimOf(name, 'one:1'))
+    expect(await two.claim(claimOf(name, 'two:1'))).toMatchObject({ status: 'waiting' })
+    told.length = 0
+    await one.release(name, 'one:1')
+    await eventually('the news', () => told.length > 0)
+    expect(told).toEqual([{ type: 'gap' }])
+    const lines = []
+    for await (const line of two.inspect({ prefix: 'ö' })) lines.push(line.resource)
+    expect(lines).toEqual([name])
+  })
+
+  it('takes no more connections than its pool has, whatever the number of waiters, and leaves room for other queries', async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 5 })
+    endings.push(() => pool.end())
+    const locks = client(pool)
+    const first = await locks.mutex('door').acquire()
+    const order: number[] = []
+    const all = Array.from({ length: 1000 }, (_each, index) =>
+      locks.mutex('door').run(async () => {
+        order.push(index)
+        if (index % 100 === 0) expect(await connections()).toBeLessThanOrEqual(5)
+      }),
+    )
+    await eventually('all in line', async () => (await lineLength(locks)) === 1000)
+    expect((await pool.query('select 42 as answer')).rows).toEqual([{ answer: 42 }])
+    await first.release()
+    await Promise.all(all)
+    expect(order).toEqual(Array.from({ length: 1000 }, (_each, index) => index))
+  }, 120_000)
+
+  it('works with a pool of one connection, without messages', async () => {
+    const locks = client(server.url, { connections: 1 })
+    const hold = await locks.mutex('door').acquire()
+    const next = new Watched(locks.mutex('door').acquire())
+    await eventually('a waiter', async () => (await lineLength(locks)) === 1)
+    await hold.release()
+    await inTime('the next one', next.promise)
+    const { messages } = Object.fromEntries((await locks.check()).map((each) => [each.about, each]))
+    expect(messages).toMatchObject({ level: 'risk' })
+  })
+
+  it('sweeps what nobody uses any more, and nothing else', async () => {
+    const url = `${server.url}?schema=swept`
+    const connection = raw(url, 'space')
+    await connection.claim(claimOf('gone', 'a:1', { leaseMs: 1 }))
+    await connection.claim(claimOf('held', 'a:2'))
+    await connection.resize('pinned', 2, 3)
+    await connection.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1 })
+    await connection.write({ key: 'kept', expect: null, value: 'x', retentionMs: null })
+    const later = 'swept.clock(null) + 3600000000'
+    await server.query(`update swept.claim set expires = expires + 7200000000 where id = 'a:2'`)
+    expect(await server.query(`select swept.sweep(60000000, 1000, ${later})`)).toBe('1')
+    expect(await server.query("select string_agg(resource, ' ' order by resource) from swept.line")).toBe(
+      'held pinned',
+    )
+    expect(await server.query('select count(*) from swept.claim')).toBe('1')
+    expect(await server.query("select string_agg(value, ' ') from swept.state")).toBe('x')
+  })
+
+  it('goes on in a stricter isolation than it likes', async () => {
+    await server.query(
+      "create role strict login superuser; alter role strict set default_transaction_isolation = 'serializable'",
+    )
+    const url = server.url.replace('postgres@', 'strict@')
+    const stores = Array.from({ length: 4 }, () => new Holdfast(postgres(url, { connections: 2 })))
+    endings.push(() => Promise.all(stores.map((locks) => locks.close())))
+    let inside = 0
+    const runs = stores.flatMap((locks) =>
+      Array.from({ length: 5 }, () => locks.mutex('strict').run(() => inside++)),
+    )
+    await Promise.all(runs)
+    expect(inside).toBe(20)
+    const findings = await stores[0]?.check()
+    expect(findings?.find(({ about }) => about === 'isolation')).toMatchObject({ level: 'risk' })
+  })
+
+  async function lineLength(locks: Holdfast): Promise<number> {
+    for await (const { waiters } of locks.inspect({ prefix: 'door' })) return waiters.length
+    return 0
+  }
+})
