@@ -48,6 +48,9 @@ BEGIN
     SELECT key FROM holdfast.state WHERE coalesce(expires, 0) < wall - p_retention AND (expires IS NOT NULL OR version = 0)
       AND last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
   ) ended WHERE s.key = ended.key;
+  DELETE FROM holdfast.advisory_fence f USING (
+    SELECT key FROM holdfast.advisory_fence WHERE last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
+  ) old WHERE f.key = old.key;
   DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, 60000000);
   RETURN removed;
 END $$;
