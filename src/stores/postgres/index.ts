@@ -144,6 +144,30 @@ export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schem
   return advisoryLocksOf(pool, checkSchema(options.schema ?? 'holdfast'))
 }
 
+/**
+ * Removes what nobody uses any more: lapsed claims, lines that have been idle for the retention, ended states. Clients do it about once a minute by themselves; this is
+ * for a scheduled job, where clients come and go. Gives the number of lines that were removed.
+ *
+ * @example
+ * ```ts
+ * import { sweep } from 'holdfast/postgres'
+ *
+ * console.log(await sweep('postgres://localhost/app'), 'lines removed')
+ * ```
+ */
+export async function sweep(
+  poolOrUrl: string | PostgresPool,
+  options: PostgresOptions = {},
+): Promise<number> {
+  const user = typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options)
+  const name = user.join({ push: () => {}, onGap: () => {} })
+  try {
+    return await user.sweep()
+  } finally {
+    await user.leave(name)
+  }
+}
+
 /** The users of each pool, by their settings: however many store values are made of a pool, one of its connections listens. */
 const users = new WeakMap<object, Map<string, PostgresUser>>()
 
