@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { runWithWill, type Testator } from '../servers/last-will.js'
 
 /** A disk of a few megabytes, to be filled. */
 export class TinyDisk {
   readonly folder: string
+  /** Unmounts it also when the run is killed. */
+  readonly #will: Testator
 
   constructor(folder: string, megabytes: number) {
     this.folder = folder
@@ -18,6 +21,7 @@ export class TinyDisk {
       folder,
     ])
     if (status !== 0) throw new Error(`No disk in memory: ${stderr}`)
+    this.#will = runWithWill(['true'], `umount -l '${folder}'`)
   }
 
   /** To the last byte. */
@@ -37,6 +41,7 @@ export class TinyDisk {
   /** The processes that use it have to end first. */
   dispose(): void {
     spawnSync('umount', ['-l', this.folder])
+    this.#will.revoke()
   }
 
   get #filler(): string {
