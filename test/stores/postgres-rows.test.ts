@@ -1,0 +1,93 @@
+import pg from 'pg'
+import { expect, it } from 'vitest'
+import type { ClaimRequest, Connection } from '../../src/contract/store.js'
+import { postgres } from '../../src/stores/postgres/index.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
+import { describeOn } from '../servers/availability.js'
+import { borrowPostgres } from '../servers/postgres.js'
+
+const CAPACITY = 4
+const NAMES = ['one', 'two', 'three']
+
+/** Lines whose row does not say what their claims come to. */
+const WRONG = `
+  select l.resource, l.used, l.capacity, l.soonest, l.next, l.sole, h.*, w.id as first
+    from rows.line l
+    left join lateral (select sum(c.permits) as sum, max(c.capacity) as most, min(c.expires) as expiry, array_agg(c.id) as ids
+      from rows.claim c where c.line = l.id and c.fence is not null) h on true
+    left join lateral (select c.id from rows.claim c where c.line = l.id and c.fence is null order by c.place limit 1) w on true
+    where l.used <> coalesce(h.sum, 0) or l.soonest is distinct from h.expiry or l.next is distinct from w.id
+      or (h.sum > 0 and l.capacity <> h.most) or (l.sole is not null and array[l.sole] is distinct from h.ids)`
+
+describeOn(
+  'postgres',
+  'the rows of the PostgreSQL store',
+  () => {
+    it('of lines say what their claims come to, whatever was done at once', {
+      timeout: 120_000,
+    }, async () => {
+      const server = await borrowPostgres()
+      const pool = new pg.Pool({ connectionString: server.url, max: 10 })
+      const connections = Array.from({ length: 4 }, (_each, index) =>
+        postgres(pool, { schema: 'rows', retention: `${index + 1}m` }).connect({
+          id: `client ${index}`,
+          space: 'space',
+          push: () => {},
+        }),
+      )
+      await connections[0]?.pulse([])
+      for (let round = 0; round < 20; round++) {
+        await Promise.all(connections.map((connection, index) => someSteps(connection, `${round}:${index}`)))
+        expect((await pool.query(WRONG)).rows).toEqual([])
+      }
+      await pool.query('drop schema rows cascade')
+      await Promise.all(connections.map((connection) => connection.close()))
+      await pool.end()
+      await server.stop()
+    })
+  },
+  { own: false },
+)
+
+/** Everything that a client may do, at random. What is refused is as well. */
+async function someSteps(connection: Connection, prefix: string): Promise<void> {
+  const claims: ClaimRequest[] = []
+  for (let step = 0; step < 25; step++) {
+    const name = pick(NAMES) ?? 'one'
+    const one = pick(claims) ?? claimOf(name, `${prefix}:none`)
+    const actions = [
+      () => enter(connection, claims, name, `${prefix}:${step}`),
+      () => enter(connection, claims, name, `${prefix}:${step}`),
+      () => connection.release(one.resource, one.id),
+      () => connection.release(one.resource, one.id),
+      () => connection.pulse([{ ...one, permits: 1 + Math.floor(Math.random() * CAPACITY) }]),
+      () => Promise.all([connection.claim(one), connection.release(one.resource, one.id)]),
+      () => (Math.random() < 0.2 ? connection.evict(name, null) : null),
+      () =>
+        Math.random() < 0.1 ? connection.resize(name, CAPACITY, 3 + Math.floor(Math.random() * 3)) : null,
+    ]
+    await pick(actions)?.()
+  }
+}
+
+async function enter(
+  connection: Connection,
+  claims: ClaimRequest[],
+  name: string,
+  id: string,
+): Promise<void> {
+  const claim = claimOf(name, id, {
+    permits: 1 + Math.floor(Math.random() * CAPACITY),
+    capacity: CAPACITY,
+    leaseMs: pick([1, 20, 60_000]) ?? 1,
+    presenceMs: pick([1, 20, 60_000]) ?? 1,
+    queue: Math.random() < 0.7,
+    steal: Math.random() < 0.1,
+  })
+  claims.push(claim)
+  await connection.claim(claim)
+}
+
+function pick<T>(list: readonly T[]): T | undefined {
+  return list[Math.floor(Math.random() * list.length)]
+}
