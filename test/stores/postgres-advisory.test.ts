@@ -145,6 +145,31 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     await inTime('the waiter', waiting.promise)
   })
 
+  it('goes on, with no other error than the loss, while its sessions are terminated again and again', async () => {
+    const pools = [openLocks(), openLocks(), openLocks()]
+    const errors: unknown[] = []
+    let [isOver, grants] = [false, 0]
+    const loops = pools.flatMap((locks) =>
+      [1, 2, 3].map(async () => {
+        while (!isOver)
+          await locks
+            .run('counter', async () => {
+              grants++
+              await server.query('select 1')
+            })
+            .catch((error) => errors.push(error.code))
+      }),
+    )
+    for (let round = 1; round <= 10; round++) {
+      await eventually('more grants', () => grants >= round * 3)
+      const held = "select pid from pg_locks where locktype = 'advisory'"
+      await server.query(`select pg_terminate_backend(pid) from (${held}) h`)
+    }
+    isOver = true
+    await inTime('the end', Promise.all(loops))
+    expect(new Set([...errors, 'HOLD_LOST'])).toEqual(new Set(['HOLD_LOST']))
+  }, 120_000)
+
   it('gives back what comes after its caller has given up', async () => {
     const locks = openLocks()
     const other = await stranger()

@@ -28,8 +28,6 @@ export class Desk {
   readonly #installation: Installation
   readonly #doors = new Map<string, Door>()
   #session: Promise<Session> | undefined
-  /** The process of the server that the session is. */
-  #pid: number | undefined
   #isAsking = false
   #cancelTimer: Cancel = () => {}
 
@@ -108,8 +106,7 @@ export class Desk {
     const sql = inSchema('SELECT holdfast.try_advisory($1)', this.#schema)
     const keys = due.map(({ key }) => key)
     const { pid, fences } = JSON.parse((await session.ask(sql, [`{${keys.join(',')}}`])) ?? '') as Answer
-    this.#pid ??= pid
-    if (this.#pid !== pid) {
+    if (!session.isProcess(pid)) {
       const error = behindPooler()
       session.destroy(error)
       throw error
@@ -165,7 +162,6 @@ export class Desk {
   #forget(session: Promise<Session>): boolean {
     if (this.#session !== session) return false
     this.#session = undefined
-    this.#pid = undefined
     return true
   }
 

@@ -14,6 +14,7 @@ export class Session {
   readonly #env: Env
   readonly #onLoss: (reason: Error) => void
   #isOver = false
+  #pid: number | undefined
   #last: Promise<unknown> = Promise.resolve()
   #cancelQuestion: Cancel = () => {}
 
@@ -35,6 +36,12 @@ export class Session {
     const answer = this.#last.then(() => this.#ask(text, values))
     this.#last = answer.catch(() => {})
     return answer
+  }
+
+  /** Whether this process of the server has always been the one that answers. */
+  isProcess(pid: number): boolean {
+    this.#pid ??= pid
+    return this.#pid === pid
   }
 
   /** Gives the connection back as it was, after what is under way: the caller has unlocked everything, and asks no more. */
