@@ -1,11 +1,12 @@
 // Benchmarks beside their peers in the same run. Absolute figures are of this machine at this moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
 import { embedded } from './embedded.mjs'
+import { mysql } from './mysql.mjs'
 import { postgres } from './postgres.mjs'
 import { redis } from './redis.mjs'
 import { zookeeper } from './zookeeper.mjs'
 
-const SUITES = { embedded, redis, zookeeper, postgres }
+const SUITES = { embedded, redis, zookeeper, postgres, mysql }
 
 const { values, positionals } = parseArgs({
   options: {

@@ -136,6 +136,31 @@ describeOn('mariadb', 'the MySQL store', () => {
     await expect.poll(() => pushes).toMatchObject([{ type: 'granted', resource: 'door', id: 'second' }])
   })
 
+  it('does not take the news of an earlier stay in line for those of this one', async () => {
+    const space = systemEnv.id()
+    let pushes: Push[] = []
+    const push = (news: Push): void => void pushes.push(news)
+    // Two store values: they hear of each other by the table of news only.
+    const other = mysql(server.url).connect({ id: systemEnv.id(), space, push: () => {} })
+    const mine = mysql(server.url).connect({ id: systemEnv.id(), space, push })
+    onTestFinished(async () => {
+      await other.close()
+      await mine.close()
+    })
+    await other.claim(claimOf('door', 'first'))
+    await mine.claim(claimOf('door', 'mine'))
+    await other.release('door', 'first')
+    await mine.release('door', 'mine')
+    await other.claim(claimOf('door', 'second'))
+    const again = await mine.claim(claimOf('door', 'mine'))
+    if (again.status !== 'waiting') expect.fail(`the claim is ${again.status}`)
+    pushes = []
+    await other.release('door', 'second')
+    await expect.poll(() => pushes, { timeout: 30_000 }).toHaveLength(1)
+    const [news] = pushes
+    expect(news?.type === 'granted' && news.fence).toBeGreaterThan(again.grantsAbove)
+  })
+
   it('keeps names apart that collations would not', async () => {
     const connection = connect()
     const long = 'x'.repeat(5000)

@@ -22,6 +22,8 @@ interface PromisePool {
 
 /** One connection of the pool, lent for one statement. */
 export interface Lent {
+  /** The package's own connection. */
+  readonly own: unknown
   /** The first column of the rows of the first result, as text. */
   query(sql: string): Promise<string[]>
   release(): void
@@ -45,6 +47,7 @@ export class Driver {
   async lend(): Promise<Lent> {
     const connection = await this.#pool.getConnection()
     return {
+      own: connection,
       query: async (sql) => {
         const reply = await connection.query(sql)
         return rowsOf(this.#isMysql2 ? (reply as unknown[])[0] : reply).map(firstColumn)

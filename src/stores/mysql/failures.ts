@@ -5,10 +5,14 @@ const STORE = 'mysql'
 /** The numbers of the server's errors; those of a driver's own are strings, or above 45000 with mariadb. */
 const DEADLOCK = 1213
 const LOCK_WAIT_TIMEOUT = 1205
+const NO_WAIT = 3572
+const RECORD_CHANGED = 1020
 const NO_SUCH_TABLE = 1146
 const NO_SUCH_ROUTINE = 1305
 const ROUTINE_EXISTS = 1304
 const DRIVERS_OWN = 45_000
+/** Shutting down, KILL, idle for too long. */
+const ENDED: readonly number[] = [1053, 1927, 4031]
 
 /** The server says that it cannot just now. */
 const PASSING: Readonly<Record<number, string>> = {
@@ -49,6 +53,33 @@ const ADVICE: Readonly<Record<number, string>> = {
 export function isCollision(error: unknown): boolean {
   const number = numberOf(error)
   return number === DEADLOCK || number === LOCK_WAIT_TIMEOUT
+}
+
+/** Whether the connection is no more: the driver says so, or the server, when it was ended by an operator or is shutting down. */
+export function isConnectionOver(error: unknown): boolean {
+  const number = numberOf(error)
+  return number === null || ENDED.includes(number)
+}
+
+/** Whether the server has undone the whole transaction, because it and another one waited for each other. */
+export function isDeadlock(error: unknown): boolean {
+  return numberOf(error) === DEADLOCK
+}
+
+/** Whether somebody else has kept the row locked for longer than the statement was to wait. */
+export function isBusy(error: unknown): boolean {
+  const number = numberOf(error)
+  return number === LOCK_WAIT_TIMEOUT || number === NO_WAIT
+}
+
+/** Whether the row is another than the transaction has seen (innodb_snapshot_isolation of MariaDB 11). */
+export function isRecordChanged(error: unknown): boolean {
+  return numberOf(error) === RECORD_CHANGED
+}
+
+/** Whether a savepoint is gone, as it is where the transaction has ended. MySQL has one number for all that is named and missing. */
+export function isSavepointMissing(error: unknown): boolean {
+  return numberOf(error) === NO_SUCH_ROUTINE
 }
 
 /** Whether a part of the schema is not there. */

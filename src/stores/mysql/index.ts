@@ -6,10 +6,18 @@ import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlConnection } from './connection.js'
 import { Driver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
+import { sessionLockOfPool } from './sessions/index.js'
+import type { SessionLock } from './sessions/lock.js'
 import { namesOf } from './sql/names.js'
+import { lockOfPool, type SqlTransaction } from './transactions/index.js'
+import type { TransactionLock } from './transactions/lock.js'
 import { MysqlUser, type MysqlUserOptions } from './user.js'
 
 export type { MysqlPool } from './driver.js'
+export type { SessionHold } from './sessions/hold.js'
+export type { SessionLock, SessionLockOptions } from './sessions/lock.js'
+export type { SqlTransaction } from './transactions/index.js'
+export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
 export interface MysqlOptions {
   /** What the names of all tables and routines begin with. `holdfast` unless told. */
@@ -60,6 +68,53 @@ function userOfUrl(url: string, options: MysqlOptions): MysqlUser {
       ...(address.prefix === undefined ? {} : { prefix: options.prefix ?? address.prefix }),
     }),
   })
+}
+
+/**
+ * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
+ * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
+ * `Tx` is what your driver calls a connection: `PoolConnection` of `mysql2/promise`, or of `mariadb`.
+ *
+ * @example
+ * ```ts
+ * import { transactionLock } from 'holdfast/mysql'
+ * import { createPool, type PoolConnection } from 'mysql2/promise'
+ *
+ * const pool = createPool('mysql://app:secret@localhost:3306/app')
+ * await transactionLock<PoolConnection>(pool).run('stock:7', async (tx) => {
+ *   await tx.query('UPDATE stock SET pieces = pieces - 1 WHERE id = ?', [7])
+ * })
+ * await pool.end()
+ * ```
+ */
+export function transactionLock<Tx = SqlTransaction>(
+  pool: MysqlPool,
+  options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
+): TransactionLock<Tx> {
+  return lockOfPool<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
+}
+
+/**
+ * Locks of GET_LOCK, for those who share them with programs that use it already. All locks of a pool are on one connection of it, however many they are; there is no lease
+ * and no order of arrival, and the loss of the connection is the loss of all of them (`hold.signal`). They do not exclude a mutex of the same name.
+ *
+ * @example
+ * ```ts
+ * import { sessionLock } from 'holdfast/mysql'
+ * import { createPool } from 'mysql2/promise'
+ *
+ * const pool = createPool('mysql://app:secret@localhost:3306/app')
+ * await sessionLock(pool).run('nightly-report', async (hold) => {
+ *   console.log('one in the whole fleet, with fence', hold.fence)
+ * })
+ * await pool.end()
+ * ```
+ */
+export function sessionLock(
+  pool: MysqlPool,
+  options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
+): SessionLock {
+  return sessionLockOfPool(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
 /** The users of each pool, by their settings: however many store values are made of a pool, its clients tell each other directly. */

@@ -119,11 +119,11 @@ export class Lookout {
     this.#plan(this.#intervalMs())
   }
 
-  /** The store has told that a claim is held. false: it was not known to wait. */
+  /** The store has told that a claim is held. false: it was not known to wait, or that was an earlier stay of the same id in the line. */
   promote(line: string, id: string, fence: number): boolean {
     const wait = this.#waits.get(line)
     const claim = wait?.claims.get(id)
-    if (!wait || !claim) return false
+    if (!wait || !claim || fence <= claim.grantsAbove) return false
     this.#unqueue(line, id)
     this.#holds.set(line + id, { resource: wait.resource, fence, endsAt: claim.endsAt })
     return true

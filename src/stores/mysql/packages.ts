@@ -53,6 +53,8 @@ function openMariadb(module: PackageModule, common: { host: string; port: number
     acquireTimeout: CONNECT_TIMEOUT_MS,
     // Otherwise every connection that has rested for half a second costs a ping before its next statement.
     minDelayValidation: 60_000,
+    // Otherwise every call of a routine is followed by a ROLLBACK when the connection is given back; our routines leave nothing to roll back.
+    noControlAfterUse: true,
     // Its timer for idle connections would keep the process alive, and it opens all of them at once unless told.
     idleTimeout: 0,
     minimumIdle: 1,

@@ -1,10 +1,12 @@
+import { claimRoutine, releaseRoutine } from './sql/alone.js'
 import { type Names, namesOf } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
+import { sessionLockRoutine } from './sql/session-lock.js'
 import { readRoutine, writeRoutine } from './sql/state.js'
 import { sweepRoutine } from './sql/sweep.js'
 import { tables } from './sql/tables.js'
-import { claimRoutine, releaseRoutine, turnRoutine } from './sql/turn.js'
+import { joinRoutine, leaveRoutine, turnRoutine } from './sql/turn.js'
 import { viewRoutine } from './sql/view.js'
 
 export const SCHEMA_VERSION = 1
@@ -14,7 +16,9 @@ export const SQL_MODE = 'STRICT_ALL_TABLES'
 
 const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
   claim: claimRoutine,
+  join: joinRoutine,
   release: releaseRoutine,
+  leave: leaveRoutine,
   turn: turnRoutine,
   pulse: pulseRoutine,
   evict: evictRoutine,
@@ -23,6 +27,7 @@ const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
   write: writeRoutine,
   view: viewRoutine,
   sweep: sweepRoutine,
+  session_lock: sessionLockRoutine,
 }
 
 /**

@@ -74,16 +74,17 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [38],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const lease = 4500
+      const lease = 12_000
       const hold = await scene.lock('door', locks).acquire({ lease })
       // Each takes long, and meanwhile there is news that asks for another one.
       store.around = async (call, go) => {
         if (call.method === 'pulse') {
           store.tell({ type: 'gap' })
-          await pass(lease / 6)
+          await pass(lease / 20)
         }
         return go()
       }
+      store.tell({ type: 'gap' })
       await eventually('several slow renewals', () => store.count('pulse') >= 4)
       assert.equal(store.mostPulsesAtOnce, 1)
       assert.equal(hold.isValid, true)

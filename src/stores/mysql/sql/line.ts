@@ -8,12 +8,13 @@ import type { Names } from './names.js'
  * - Holds have the places before `v_next`, those that wait the places from it on; so both are found by the primary key.
  * - `v_soonest` is never later than the first deadline in the line, and is looked for only when it has come: a line of thousands costs as much as a short one.
  * - The row is written once, by `closeLine`, and only if something has changed.
+ * - A hold that is alone is kept in the row itself (`sql/alone.ts`), until somebody looks closer: `openLine` makes it a claim like any other.
  */
 
 /** The largest number that JavaScript counts exactly. */
 export const FAR = '9007199254740991'
 /** How far a client's memory of a fence may run ahead of the clock before it is no longer believed (`FLOOR_SKEW_MS`). */
-const SKEW_US = 60_000_000
+export const SKEW_US = 60_000_000
 
 /** Microseconds since 1970. SYSDATE is the time of now, not of the beginning of the statement, but in the zone of the session; the other two tell its distance from UTC. */
 export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), NOW(6))`
@@ -22,7 +23,7 @@ export const LINE_VARIABLES = `
   DECLARE v_wall, v_now, v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned BIGINT;
   DECLARE v_fence, v_place, v_permits, v_floor, v_block, v_max_hold, v_expires, v_first, v_stay BIGINT;
   DECLARE v_id, v_client VARBINARY(255);
-  DECLARE v_dirty BOOLEAN DEFAULT FALSE;
+  DECLARE v_dirty, v_is_alone BOOLEAN DEFAULT FALSE;
   DECLARE v_news LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';`
 
 /** A failure undoes the whole call. */
@@ -36,16 +37,21 @@ export const BEGIN = `
   START TRANSACTION;`
 
 /** Locks the line `v_line`; `v_last` is null if there is none. Asks for the time after that, since locking may take a while. */
-export function openLine({ line }: Names): string {
+export function openLine({ line, claim }: Names): string {
   return `
-  SET v_last = NULL;
-  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned
-    INTO v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned
+  SET v_last = NULL, v_is_alone = FALSE;
+  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, alone_id IS NOT NULL
+    INTO v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned, v_is_alone
     FROM ${line} WHERE line = v_line FOR UPDATE;
   SET v_wall = COALESCE(p_at, ${WALL});
   SET v_now = v_wall + COALESCE(v_shift, 0), v_dirty = FALSE;
   IF v_now < v_seen THEN
     SET v_shift = v_seen - v_wall, v_now = v_seen;
+  END IF;
+  IF v_is_alone THEN
+    SET v_tail = v_tail + 1, v_dirty = TRUE;
+    INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
+      SELECT line, v_tail, alone_id, alone_client, used, capacity, last, soonest, NULL, 0, 1, seen, alone_info FROM ${line} WHERE line = v_line;
   END IF;`
 }
 
@@ -53,7 +59,7 @@ export function closeLine({ line }: Names): string {
   return `
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
-      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned WHERE line = v_line;
+      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, alone_id = NULL WHERE line = v_line;
   END IF;`
 }
 

@@ -7,6 +7,8 @@ export interface Names {
   readonly news: string
   readonly state: string
   readonly version: string
+  readonly rowLock: string
+  readonly sessionLock: string
   /** A routine. */
   routine(name: string): string
 }
@@ -22,6 +24,8 @@ export function namesOf(prefix: unknown = 'holdfast'): Names {
     news: quoted('news'),
     state: quoted('state'),
     version: quoted('version'),
+    rowLock: quoted('row_lock'),
+    sessionLock: quoted('session_fence'),
     routine: quoted,
   }
 }

@@ -12,7 +12,7 @@ import {
   UNDO,
 } from './line.js'
 import type { Names } from './names.js'
-import { viewOf } from './view.js'
+import { CLAIM, viewOf } from './view.js'
 
 /** An operator's break: removes the hold with a fence, or every hold (`p_fence` null). Answers what was removed. */
 export function evictRoutine(names: Names): string {
@@ -27,7 +27,7 @@ export function evictRoutine(names: Names): string {
   IF v_last IS NOT NULL THEN${settle(names)}
     SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND fence > 0 AND fence = COALESCE(p_fence, fence);
     WHILE v_place IS NOT NULL DO
-      SELECT id, client, permits, fence, ${viewOf('claim', 'v_now')} INTO v_id, v_client, v_permits, v_fence, v_view
+      SELECT id, client, permits, fence, ${viewOf(CLAIM, 'v_now')} INTO v_id, v_client, v_permits, v_fence, v_view
         FROM ${claim} AS claim WHERE line = v_line AND place = v_place;
       SET v_reply = CONCAT(v_reply, IF(v_reply = '', '', ','), v_view);${tellLost(names)}${removeClaim(names)}
       SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND fence > 0 AND fence = COALESCE(p_fence, fence);

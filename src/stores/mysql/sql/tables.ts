@@ -4,7 +4,7 @@ import type { Names } from './names.js'
  * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their SHA-256, since an index takes
  * 3072 bytes at most. Times are whole microseconds: of a line its own clock, of a state the server's.
  */
-export function tables({ line, claim, news, state, version }: Names): string[] {
+export function tables({ line, claim, news, state, version, rowLock, sessionLock }: Names): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (
@@ -21,6 +21,9 @@ export function tables({ line, claim, news, state, version }: Names): string[] {
   capacity BIGINT NOT NULL COMMENT 'what those in the line declare',
   declared BIGINT NULL COMMENT 'with a pinned capacity: what claimants may still declare',
   pinned BIGINT NULL,
+  alone_id VARBINARY(255) NULL COMMENT 'the hold that is alone in the line, and in no other table; null: there is none',
+  alone_client VARBINARY(255) NULL,
+  alone_info LONGBLOB NULL,
   KEY by_name (space(32), resource(200))
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${claim} (
@@ -57,6 +60,16 @@ export function tables({ line, claim, news, state, version }: Names): string[] {
   version BIGINT NOT NULL COMMENT '0: deleted',
   last BIGINT NOT NULL COMMENT 'the number of the newest change',
   expires BIGINT NULL COMMENT 'null: kept until it is deleted'
+) ${end}`,
+    `CREATE TABLE IF NOT EXISTS ${rowLock} (
+  name_hash BINARY(32) NOT NULL PRIMARY KEY,
+  name BLOB NOT NULL COMMENT 'of a transaction lock',
+  turns BIGINT NOT NULL COMMENT 'how often it was taken'
+) ${end}`,
+    `CREATE TABLE IF NOT EXISTS ${sessionLock} (
+  name_hash BINARY(32) NOT NULL PRIMARY KEY,
+  name BLOB NOT NULL COMMENT 'of a session lock (GET_LOCK)',
+  fence BIGINT NOT NULL COMMENT 'the newest'
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${version} (
   one TINYINT NOT NULL PRIMARY KEY,

@@ -15,12 +15,12 @@ const REPLY = `
   DECLARE v_most BIGINT;
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
 
-/** One claim. `p_at` is the time, for tests; null: the server's clock. */
-export function claimRoutine(names: Names): string {
+/** One claim, where `claim` finds the line not empty. `p_at` is the time, for tests; null: the server's clock. */
+export function joinRoutine(names: Names): string {
   const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
   return routine(
     names,
-    'claim',
+    'join',
     `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
     `${LINE_VARIABLES}${REPLY}${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NULL THEN${makeLine(names)}
@@ -29,10 +29,11 @@ export function claimRoutine(names: Names): string {
   )
 }
 
-export function releaseRoutine(names: Names): string {
+/** One release, where `release` finds others in the line. */
+export function leaveRoutine(names: Names): string {
   return routine(
     names,
-    'release',
+    'leave',
     'v_line BINARY(32), v_caller VARBINARY(255), p_id VARBINARY(255), p_at BIGINT',
     `${LINE_VARIABLES}
   DECLARE v_reply VARCHAR(8) CHARACTER SET utf8mb4 DEFAULT 'false';${UNDO}${BEGIN}${openLine(names)}

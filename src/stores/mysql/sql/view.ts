@@ -1,10 +1,40 @@
 import { routine, WALL } from './line.js'
 import type { Names } from './names.js'
 
+/** The columns, or expressions, that tell of a claim. */
+interface Told {
+  readonly id: string
+  readonly permits: string
+  readonly fence: string
+  readonly info: string
+  readonly since: string
+  readonly expires: string
+}
+
+/** Of the table of claims. */
+export const CLAIM: Told = {
+  id: 'claim.id',
+  permits: 'claim.permits',
+  fence: "IF(claim.fence = 0, 'null', claim.fence)",
+  info: 'claim.info',
+  since: 'claim.since',
+  expires: 'claim.expires',
+}
+
+/** Of a hold that is alone in its line. */
+const ALONE: Told = {
+  id: 'line.alone_id',
+  permits: 'line.used',
+  fence: 'line.last',
+  info: 'line.alone_info',
+  since: 'line.seen',
+  expires: 'line.soonest',
+}
+
 /** A claim as `inspect` shows it, as an expression; id and info in hexadecimal, since they may be any bytes. */
-export function viewOf(claim: string, now: string): string {
-  return `CONCAT('{"id":"', HEX(${claim}.id), '","permits":', ${claim}.permits, ',"fence":', IF(${claim}.fence = 0, 'null', ${claim}.fence),
-    ',"info":"', HEX(${claim}.info), '","ageMs":', (${now} - ${claim}.since) / 1000, ',"expiresInMs":', (${claim}.expires - ${now}) / 1000, '}')`
+export function viewOf({ id, permits, fence, info, since, expires }: Told, now: string): string {
+  return `CONCAT('{"id":"', HEX(${id}), '","permits":', ${permits}, ',"fence":', ${fence},
+    ',"info":"', HEX(${info}), '","ageMs":', (${now} - ${since}) / 1000, ',"expiresInMs":', (${expires} - ${now}) / 1000, '}')`
 }
 
 /**
@@ -17,10 +47,11 @@ export function viewRoutine(names: Names): string {
   const now = 'GREATEST(v_wall + line.shift, line.seen)'
   const select = (lines: string): string => `
     SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', IF(line.pinned IS NULL, 'false', 'true'), ',',
-        IF(claim.id IS NULL, 'null', ${viewOf('claim', now)}), ']') AS answer
+        CASE WHEN claim.id IS NOT NULL THEN ${viewOf(CLAIM, now)}
+          WHEN line.alone_id IS NULL OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
       FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
   const page = `(
-        SELECT line, resource, capacity, pinned, shift, seen FROM ${line}
+        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, alone_id, alone_info FROM ${line}
           WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
           ORDER BY resource LIMIT p_most)`
   return routine(

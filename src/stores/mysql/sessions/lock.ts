@@ -1,0 +1,128 @@
+import { type Duration, toMs } from '../../../base/duration.js'
+import { type Cancel, systemEnv } from '../../../base/env.js'
+import { HoldfastError, invalid } from '../../../base/errors.js'
+import { checkName } from '../../../base/names.js'
+import type { SessionHold } from './hold.js'
+import type { SessionLines, Waiter } from './lines.js'
+
+export interface SessionLockOptions {
+  /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
+  wait?: Duration
+  /** Ends the wait. */
+  signal?: AbortSignal
+}
+
+/** Locks of GET_LOCK, all on one connection of a pool. Made by `sessionLock`. */
+export class SessionLock {
+  readonly #lines: SessionLines
+
+  /** @internal */
+  constructor(lines: SessionLines) {
+    this.#lines = lines
+  }
+
+  /**
+   * Waits for the lock and gives the hold out. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts.
+   *
+   * @example
+   * ```ts
+   * import { sessionLock } from 'holdfast/mysql'
+   * import { createPool } from 'mysql2/promise'
+   *
+   * const pool = createPool('mysql://app:secret@localhost:3306/app')
+   * await using hold = await sessionLock(pool).acquire('nightly-report', { wait: '5s' })
+   * console.log(hold.fence)
+   * ```
+   */
+  async acquire(name: string, options: SessionLockOptions = {}): Promise<SessionHold> {
+    checkName(name, 'The name of a lock')
+    const { wait = Infinity, signal } = options
+    const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
+    if (signal?.aborted) throw aborted(name, signal)
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        name,
+        isPatient: waitMs > 0,
+        grant: (hold) => settle(() => resolve(hold)),
+        fail: (error) => settle(() => reject(error)),
+      }
+      let cancel: Cancel = () => {}
+      const settle = (how: () => void): void => {
+        cancel()
+        signal?.removeEventListener('abort', onAbort)
+        how()
+      }
+      const giveUp = (error: HoldfastError): void => {
+        this.#lines.leave(waiter)
+        waiter.fail(error)
+      }
+      const onAbort = (): void => giveUp(aborted(name, signal))
+      signal?.addEventListener('abort', onAbort)
+      if (waitMs !== Infinity && waitMs > 0)
+        cancel = systemEnv.timer(waitMs, () => giveUp(busy(name, waitMs)), { keepAlive: true })
+      this.#lines.join(waiter, () => busy(name, waitMs))
+    })
+  }
+
+  /**
+   * Takes the lock if it is free; resolves with null if it is not.
+   *
+   * @example
+   * ```ts
+   * import { sessionLock } from 'holdfast/mysql'
+   * import { createPool } from 'mysql2/promise'
+   *
+   * const pool = createPool('mysql://app:secret@localhost:3306/app')
+   * const hold = await sessionLock(pool).tryAcquire('nightly-report')
+   * if (!hold) console.log('somebody else is at it')
+   * ```
+   */
+  async tryAcquire(name: string): Promise<SessionHold | null> {
+    try {
+      return await this.acquire(name, { wait: 0 })
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT') return null
+      throw error
+    }
+  }
+
+  /**
+   * Runs work under the lock and gives it back. Rejects with HOLD_LOST if the lock was lost before the work was done; the hold's signal tells of that at once.
+   *
+   * @example
+   * ```ts
+   * import { sessionLock } from 'holdfast/mysql'
+   * import { createPool } from 'mysql2/promise'
+   *
+   * const pool = createPool('mysql://app:secret@localhost:3306/app')
+   * await sessionLock(pool).run('nightly-report', async (hold) => {
+   *   console.log('one in the whole fleet, with fence', hold.fence)
+   * })
+   * ```
+   */
+  async run<T>(
+    name: string,
+    work: (hold: SessionHold) => T | Promise<T>,
+    options: SessionLockOptions = {},
+  ): Promise<T> {
+    if (typeof work !== 'function') throw invalid('run() takes a function as its second argument', name)
+    const hold = await this.acquire(name, options)
+    try {
+      const result = await work(hold)
+      hold.signal.throwIfAborted()
+      return result
+    } finally {
+      await hold.release()
+    }
+  }
+}
+
+function busy(resource: string, waitMs: number): HoldfastError {
+  const message = `'${resource}' was not to be had within ${waitMs} ms; another session has it`
+  return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, store: 'mysql' })
+}
+
+function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
+  const message = `The wait for '${resource}' was aborted`
+  return new HoldfastError('ABORTED', message, { resource, store: 'mysql', cause: signal?.reason })
+}

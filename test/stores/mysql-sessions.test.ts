@@ -1,0 +1,202 @@
+import { createConnection } from 'mysql2/promise'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
+import { sessionLock } from '../../src/stores/mysql/index.js'
+import {
+  assertIncreasing,
+  eventually,
+  inTime,
+  pass,
+  rejectsWith,
+  Watched,
+} from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
+import { openPool, type Pool } from './mysql/pools.js'
+
+describeOn('mariadb', 'the session locks of MySQL', () => {
+  let server: MariadbServer
+  beforeAll(async () => {
+    server = await startMariadb()
+  })
+  afterAll(() => server.stop())
+
+  /** Somebody who uses GET_LOCK without us. */
+  async function stranger(): Promise<(sql: string) => Promise<unknown>> {
+    const connection = await createConnection(server.url)
+    onTestFinished(() => connection.end())
+    return async (sql) => Object.values((await connection.query<never[]>(`select ${sql}`))[0][0] ?? {})[0]
+  }
+
+  describe.each(['mysql2', 'mariadb'] as const)('of %s', (driver) => {
+    const pools: Pool[] = []
+    const open = (most = 3): Pool => {
+      const pool = openPool(driver, server.url, most)
+      pools.push(pool)
+      return pool
+    }
+    afterEach(async () => {
+      await Promise.all(pools.splice(0).map((pool) => pool.end()))
+    })
+    /** Its only connection can be had. */
+    async function isGivenBack(pool: Pool): Promise<void> {
+      const connection: { release(): unknown } = await inTime<{ release(): unknown }>(
+        'the connection',
+        pool.getConnection(),
+      )
+      await connection.release()
+    }
+    const free = (name: string): Promise<string> => server.query(`select is_free_lock('${name}')`)
+
+    it('exclude those who use GET_LOCK themselves, and are excluded by them', async () => {
+      const [locks, ask] = [sessionLock(open()), await stranger()]
+      expect(await ask("get_lock('report', 0)")).toBe(1)
+      expect(await locks.tryAcquire('report')).toBe(null)
+      const error = await rejectsWith('ACQUIRE_TIMEOUT', locks.acquire('report', { wait: 30 }))
+      expect(error.message).toMatch(/report/)
+      const waiting = new Watched(locks.acquire('report', { wait: '1m' }))
+      await pass(50)
+      expect(waiting.isSettled).toBe(false)
+      expect(await ask("release_lock('report')")).toBe(1)
+      const hold = await inTime('the hold', waiting.promise)
+      expect(hold.isValid).toBe(true)
+      expect(await ask("get_lock('report', 0)")).toBe(0)
+      expect(await hold.release()).toBe(true)
+      expect(await hold.release()).toBe(true)
+      expect(hold.isValid).toBe(false)
+      expect(await ask("get_lock('report', 0)")).toBe(1)
+    })
+
+    it('are written as the page says, whatever their case and length', async () => {
+      const [locks, ask] = [sessionLock(open()), await stranger()]
+      const rule = (name: string): string =>
+        `if('${name}' regexp binary '^[a-z0-9_.:/-]{1,64}$' and '${name}' not like 'sha256:%', '${name}', concat('sha256:', left(sha2('${name}', 256), 57)))`
+      const names = [
+        'stock:7',
+        'Stock:7',
+        'STOCK:7',
+        `${'long'.repeat(40)}`,
+        `sha256:${'0'.repeat(57)}`,
+        'ünï',
+      ]
+      const holds = await Promise.all(names.map((name) => locks.acquire(name)))
+      for (const name of names) {
+        expect(await ask(`is_used_lock(${rule(name)}) is not null`), name).toBe(1)
+      }
+      for (const hold of holds) await hold.release()
+      for (const name of names) expect(await ask(`is_free_lock(${rule(name)})`), name).toBe(1)
+    })
+
+    it('need one connection for a hundred of them, and none when they are given back', async () => {
+      const pool = open(1)
+      const locks = sessionLock(pool)
+      const names = Array.from({ length: 100 }, (_, number) => `many:${number}`)
+      const holds = await inTime('all holds', Promise.all(names.map((name) => locks.acquire(name))))
+      const owners = await server.query(
+        `select count(distinct owner), count(*) from (${names.map((name) => `select is_used_lock('${name}') as owner`).join(' union all ')}) as locks where owner is not null`,
+      )
+      expect(owners).toBe('1\t100')
+      await Promise.all(holds.map((hold) => hold.release()))
+      // The only connection is the application's again.
+      await isGivenBack(pool)
+    })
+
+    it('never let two tasks of one process in at once, though the session may lock again', async () => {
+      const [locks, fences] = [sessionLock(open()), [] as number[]]
+      let inside = 0
+      const task = (): Promise<void> =>
+        locks.run('door', async (hold) => {
+          expect(++inside).toBe(1)
+          fences.push(hold.fence)
+          await pass(1)
+          inside--
+        })
+      await inTime('all tasks', Promise.all(Array.from({ length: 20 }, task)))
+      assertIncreasing(fences)
+      expect(await free('door')).toBe('1')
+      // The same pool has the same locks, wherever they are asked for.
+      const hold = await locks.acquire('door')
+      expect(await sessionLock(pools[0] as Pool).tryAcquire('door')).toBe(null)
+      await hold.release()
+    })
+
+    it('exclude each other between processes, with fences that grow', async () => {
+      const all = Array.from({ length: 4 }, () => sessionLock(open()))
+      const fences: number[] = []
+      let inside = 0
+      const work = async (locks: (typeof all)[number]): Promise<void> => {
+        for (let turn = 0; turn < 10; turn++)
+          await locks.run('gate', async (hold) => {
+            expect(++inside).toBe(1)
+            fences.push(hold.fence)
+            await pass(Math.random() * 3)
+            inside--
+          })
+      }
+      await inTime('all turns', Promise.all(all.map(work)), 50_000)
+      expect(fences).toHaveLength(40)
+      assertIncreasing(fences)
+    })
+
+    it('tell of their loss when their connection is killed, and go on with another', async () => {
+      const locks = sessionLock(open())
+      const [one, two] = [await locks.acquire('one'), await locks.acquire('two')]
+      const waiting = locks.acquire('one', { wait: '1m' })
+      await server.query(`kill ${await server.query("select is_used_lock('one')")}`)
+      await eventually('the loss', () => one.signal.aborted && two.signal.aborted)
+      expect(one.signal.reason).toMatchObject({ code: 'HOLD_LOST', resource: 'one' })
+      expect(one.isValid).toBe(false)
+      expect(await one.release()).toBe(false)
+      const next = await inTime('the next one', waiting)
+      expect(next.fence).toBeGreaterThan(one.fence)
+      expect(await next.release()).toBe(true)
+      expect(await two.release()).toBe(false)
+    })
+
+    it('reject the run that has lost its lock', async () => {
+      const locks = sessionLock(open())
+      const running = locks.run('lost', async (hold) => {
+        await server.query(`kill ${await server.query("select is_used_lock('lost')")}`)
+        await eventually('the loss', () => hold.signal.aborted)
+      })
+      await rejectsWith('HOLD_LOST', running)
+    })
+
+    it('give a wait up when its signal aborts, and leave nothing behind', async () => {
+      const [locks, ask] = [sessionLock(open(1)), await stranger()]
+      await ask("get_lock('report', 0)")
+      const quit = new AbortController()
+      const waiting = locks.acquire('report', { signal: quit.signal })
+      await pass(20)
+      quit.abort(new Error('enough'))
+      expect(await rejectsWith('ABORTED', waiting)).toMatchObject({ cause: new Error('enough') })
+      await rejectsWith('ABORTED', locks.acquire('report', { signal: quit.signal }))
+      await ask("release_lock('report')")
+      await isGivenBack(pools[0] as Pool)
+      expect(await free('report')).toBe('1')
+    })
+  })
+
+  it('say when there is no server', async () => {
+    const pool = openPool('mysql2', 'mysql://root@127.0.0.1:1/test', 1)
+    await rejectsWith('STORE_UNAVAILABLE', sessionLock(pool).acquire(systemEnv.id()))
+    await rejectsWith('INVALID_ARGUMENT', sessionLock(pool).acquire(''))
+    await pool.end()
+  })
+
+  it('survive a restart of the server with greater fences', async () => {
+    const own = await startMariadb()
+    const pool = openPool('mysql2', own.url, 2)
+    onTestFinished(async () => {
+      await pool.end()
+      await own.stop()
+    })
+    const locks = sessionLock(pool)
+    const first = await locks.acquire('door')
+    await own.restart({ keepData: true })
+    await eventually('the loss', () => first.signal.aborted, 60_000)
+    const next = await inTime('the next hold', locks.acquire('door'))
+    expect(next.fence).toBeGreaterThan(first.fence)
+    await next.release()
+  }, 120_000)
+})
