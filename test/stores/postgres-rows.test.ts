@@ -16,8 +16,9 @@ const WRONG = `
     left join lateral (select sum(c.permits) as sum, max(c.capacity) as most, min(c.expires) as expiry, array_agg(c.id) as ids
       from rows.claim c where c.line = l.id and c.fence is not null) h on true
     left join lateral (select c.id from rows.claim c where c.line = l.id and c.fence is null order by c.place limit 1) w on true
-    where l.used <> coalesce(h.sum, 0) or l.soonest is distinct from h.expiry or l.next is distinct from w.id
-      or (h.sum > 0 and l.capacity <> h.most) or (l.sole is not null and array[l.sole] is distinct from h.ids)`
+    where case when l.sole is not null then l.used = 0 or h.sum is not null or w.id is not null or l.next is not null
+      else l.used <> coalesce(h.sum, 0) or l.next is distinct from w.id
+        or (l.used > 0 and (l.soonest is distinct from h.expiry or l.capacity is distinct from h.most)) end`
 
 describeOn(
   'postgres',

@@ -176,6 +176,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const connection = raw(url, 'space')
     await connection.claim(claimOf('gone', 'a:1', { leaseMs: 1 }))
     await connection.claim(claimOf('held', 'a:2'))
+    await connection.pulse([claimOf('held', 'a:2')])
     await connection.resize('pinned', 2, 3)
     await connection.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1 })
     await connection.write({ key: 'kept', expect: null, value: 'x', retentionMs: null })

@@ -8,7 +8,7 @@ DECLARE
   claims jsonb;
 BEGIN
   SELECT max(c.capacity), coalesce(jsonb_agg(holdfast.view(now, c) ORDER BY c.fence IS NULL, c.place), '[]') INTO capacity, claims
-    FROM holdfast.claims_of(l.id) c WHERE c.expires > now;
+    FROM (SELECT * FROM holdfast.claims_of(l.id) UNION ALL SELECT * FROM holdfast.sole_claim(l)) c WHERE c.expires > now;
   RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
 END $$;
 
@@ -37,6 +37,7 @@ BEGIN
   WITH idle AS (
     SELECT l.key, l.id FROM holdfast.line l
       WHERE l.seen - l.shift < wall - p_retention AND l.last < wall - p_retention AND l.pinned IS NULL
+        AND (l.sole IS NULL OR l.soonest <= wall + l.shift)
         AND NOT EXISTS (SELECT FROM holdfast.claim c WHERE c.line = l.id AND c.expires > wall + l.shift)
       LIMIT p_most FOR UPDATE SKIP LOCKED
   ), lapsed AS (
