@@ -5,14 +5,15 @@ import { bytes, fromHex, toBytes } from './values.js'
 
 /** While a line moves: about one question for each turn of those ahead, who need a round trip each at least. */
 const QUICKEST_MS = 2
-/** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most … */
+/** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most; more only behind the fourth … */
 const PATIENCE = 1 / 4
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
-const SLOWEST_MS = 100
-const SLOWEST_OF_ALL_MS = 1000
-/** What is watched is asked for as if by the third in line, and whether a hold was taken away as if by somebody far behind. */
+const SLOWEST_MS = 125
+const SLOWEST_OF_ALL_MS = 2000
+/** What is watched is asked for as if by the third in line. */
 const PLACE_OF_STATES = 3
-const PLACE_OF_HOLDS = 100
+/** Whether a hold was taken away. */
+const HOLDS_EVERY_MS = 1000
 const AFTER_FAILURE_MS = 250
 /** So many lines are asked how far they are. A client that waits in more is taken for the first in line in one of them. */
 const MOST_LINES = 16
@@ -186,18 +187,20 @@ export class Lookout {
 
   #intervalMs(): number {
     const { env } = this.#context
-    const place = this.#place()
-    const restMs = (env.now() - this.#movedAt) * PATIENCE
+    const isWaiting = this.#waits.size + this.#watches.size > 0
+    return (isWaiting ? this.#waitingMs(this.#place()) : HOLDS_EVERY_MS) * (0.8 + env.random() * 0.4)
+  }
+
+  #waitingMs(place: number): number {
+    const restMs = (this.#context.env.now() - this.#movedAt) * PATIENCE * Math.max(1, place * PATIENCE)
     const mostMs = Math.min(SLOWEST_MS * place ** 2, SLOWEST_OF_ALL_MS)
-    const leastMs = Math.min(QUICKEST_MS * place, mostMs)
-    const isIdle = place === PLACE_OF_HOLDS
-    return (isIdle ? mostMs : Math.min(mostMs, Math.max(leastMs, restMs))) * (0.8 + env.random() * 0.4)
+    return Math.min(mostMs, Math.max(QUICKEST_MS * place, restMs))
   }
 
   /** The best place in a line that any of the claims has; 1 is the first of those that wait. */
   #place(): number {
     if (this.#waits.size > MOST_LINES) return 1
-    let best = this.#watches.size > 0 ? PLACE_OF_STATES : PLACE_OF_HOLDS
+    let best = this.#watches.size > 0 ? PLACE_OF_STATES : Infinity
     for (const { claims, nextPlace } of this.#waits.values()) {
       const [first] = claims.values()
       best = Math.min(best, Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1)

@@ -1,7 +1,8 @@
 import { systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
 import type { Runner } from './runner.js'
-import { MODE } from './sql/claim.js'
+import { SIMPLE_VALUES } from './sql/alone.js'
+import { CLAIM_VALUES, MODE } from './sql/claim.js'
 import { bytes, json, toBytes } from './values.js'
 
 /** So many take some tens of milliseconds, for which their line is locked. */
@@ -98,9 +99,7 @@ export class Turns {
   async #ask(place: Place, calls: readonly Call[]): Promise<{ replies: unknown[]; news: readonly News[] }> {
     const { runner, at } = this.#context
     const [routine, values] = statementOf(place, calls)
-    // Others of this process may be among them: they are told in both ways.
-    const caller = toBytes(calls[0]?.caller ?? '')
-    const [row = ''] = await runner.call(routine, [bytes(place.line), caller, ...values, at()])
+    const [row = ''] = await runner.call(routine, [bytes(place.line), ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
     return { replies: calls.length === 1 ? [reply] : (reply as unknown[]), news }
   }
@@ -113,11 +112,30 @@ function statementOf(
 ): [routine: string, values: string[]] {
   const [only] = calls
   const name = [toBytes(space), toBytes(resource)]
+  // Others of this process may be among them: they are told in both ways.
+  const caller = toBytes(only?.caller ?? '')
   if (calls.length > 1 || !only)
-    return ['turn', [...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
-  const [mode, ...values] = only.values
-  if (mode === MODE.release) return ['release', values.map(toSql)]
-  return ['claim', [...name, toSql(mode ?? null), ...values.map(toSql)]]
+    return ['turn', [caller, ...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
+  const { values } = only
+  if (values[0] === MODE.release) return ['release', [caller, ...values.slice(1).map(toSql)]]
+  const { simple, isSimple } = splitClaim(values)
+  return isSimple
+    ? ['claim', [...name, ...simple.map(toSql)]]
+    : ['join', [caller, ...name, ...values.map(toSql)]]
+}
+
+/** Most claims ask for no cap, for one fence, and for nobody's place. */
+function splitClaim(values: readonly Value[]): { simple: Value[]; isSimple: boolean } {
+  const simple: Value[] = []
+  const rest: Value[] = []
+  CLAIM_VALUES.forEach(([name], index) => {
+    const value = values[index] ?? null
+    if (SIMPLE_VALUES.includes(name)) simple.push(value)
+    else if (name !== 'p_block' || value !== 1) rest.push(value)
+  })
+  const isSimple =
+    (values[0] === MODE.try || values[0] === MODE.queue) && rest.every((value) => value === null)
+  return { simple, isSimple }
 }
 
 function toSql(value: Value): string {

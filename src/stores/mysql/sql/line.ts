@@ -121,7 +121,8 @@ export function settle(names: Names): string {
     DELETE FROM ${claim} WHERE line = v_line AND expires <= v_now;${countLine(names)}
   END IF;
   SET v_place = v_next;
-  WHILE v_place IS NOT NULL DO
+  -- Where everything is taken there is no need to look at the next one.
+  WHILE v_place IS NOT NULL AND v_used < COALESCE(v_pinned, v_capacity) DO
     SELECT permits, floor_fence, block, max_hold, expires, id, client
       INTO v_permits, v_floor, v_block, v_max_hold, v_expires, v_id, v_client
       FROM ${claim} WHERE line = v_line AND place = v_place;
