@@ -14,6 +14,6 @@ const env = {
   ...process.env,
 }
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const files = ['stores/redis-faults', 'stores/zookeeper-faults']
+const files = ['stores/redis-faults', 'stores/zookeeper-faults', 'stores/mysql-faults']
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...process.argv.slice(2)]
 process.exitCode = await runNode(args, { env, stdio })
