@@ -1,4 +1,5 @@
 import { detached, systemEnv } from '../../base/env.js'
+import { EXCLUSIVE } from '../../contract/admit.js'
 import type {
   Beat,
   BeatReply,
@@ -86,7 +87,7 @@ export class MysqlConnection implements Connection, LocalClient {
     const { resource, id } = request
     const line = keyOf(this.space, resource)
     const reply = await this.#submit<Placed<ClaimReply>>(line, resource, claimValues(request, this.id))
-    this.#note(resource, line, id, reply)
+    this.#note(resource, line, id, reply, request.permits === EXCLUSIVE)
     return withoutPlace(reply)
   }
 
@@ -102,8 +103,13 @@ export class MysqlConnection implements Connection, LocalClient {
 
   async release(resource: string, id: string): Promise<boolean> {
     const line = keyOf(this.space, resource)
+    const mode = this.#lookout.wasQueued(line, id) ? MODE.leave : MODE.release
     this.#lookout.forget(line, id)
-    return this.#submit<boolean>(line, resource, [MODE.release, toHex(id)])
+    try {
+      return await this.#submit<boolean>(line, resource, [mode, toHex(id)])
+    } finally {
+      this.#lookout.left(line)
+    }
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -172,8 +178,9 @@ export class MysqlConnection implements Connection, LocalClient {
     const [answer] = await this.#call('pulse', [toBytes(this.id), bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
     this.#user.clients.tell(this.space, news, groups.resourceOf)
-    return beats.map(({ resource, id }, index) => {
+    return beats.map(({ resource, id, permits }, index) => {
       const line = groups.lineOf[index] ?? ''
+      if (permits !== undefined) this.#lookout.share(line, id)
       const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
       // What was released while the pulse was under way concerns nobody any more.
       if (this.#lookout.knows(line, id)) this.#note(resource, line, id, placed)
@@ -182,10 +189,16 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   /** From now on the lookout knows what to look for. */
-  #note(resource: string, line: string, id: string, reply: Placed<ClaimReply | BeatReply>): void {
-    if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply)
+  #note(
+    resource: string,
+    line: string,
+    id: string,
+    reply: Placed<ClaimReply | BeatReply>,
+    isExclusive = false,
+  ): void {
+    if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply, isExclusive)
     else if (reply.status === 'granted' || reply.status === 'held')
-      this.#lookout.hold(resource, line, id, reply)
+      this.#lookout.hold(resource, line, id, reply, isExclusive)
     else this.#lookout.forget(line, id)
   }
 

@@ -118,6 +118,7 @@ function statementOf(
     return ['turn', [caller, ...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
   const { values } = only
   if (values[0] === MODE.release) return ['release', [caller, ...values.slice(1).map(toSql)]]
+  if (values[0] === MODE.leave) return ['leave', [caller, ...values.slice(1).map(toSql)]]
   const { simple, isSimple } = splitClaim(values)
   return isSimple
     ? ['claim', [...name, ...simple.map(toSql)]]

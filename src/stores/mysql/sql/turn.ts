@@ -73,7 +73,7 @@ export function turnRoutine(names: Names): string {
   END IF;
   OPEN calls;${fetch}
   WHILE NOT v_is_done DO
-    IF p_mode <> ${MODE.release} THEN
+    IF p_mode NOT IN (${MODE.release}, ${MODE.leave}) THEN
       -- MariaDB 10.11 forgets the values of UNHEX(LONGTEXT) in a cursor.
       SET p_info = UNHEX(p_info);
       IF v_last IS NULL THEN${makeLine(names)}
