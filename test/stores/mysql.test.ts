@@ -5,7 +5,7 @@ import { systemEnv } from '../../src/base/env.js'
 import type { HoldfastError } from '../../src/base/errors.js'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
-import { type MysqlOptions, type MysqlPool, mysql } from '../../src/stores/mysql/index.js'
+import { type MysqlOptions, type MysqlPool, mysql, sweep } from '../../src/stores/mysql/index.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
@@ -240,6 +240,17 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
     expect(await server.query(`select count(*) from ${prefix}_claim`)).toBe('1')
     expect(await server.query(`select count(*) from ${prefix}_state`)).toBe('0')
+  })
+
+  it('is swept when told, more than fits into one go, and what is in use stays', async () => {
+    const prefix = 'told'
+    const connection = connect({ prefix })
+    await connection.claim(claimOf('kept', 'one'))
+    await server.query(
+      `insert into ${prefix}_line (line, space, resource, last, seen, shift, used, soonest, last_place, capacity) select unhex(sha2(seq, 256)), 's', seq, 0, 0, 0, 0, 9007199254740991, 0, 0 from seq_1_to_1200`,
+    )
+    await sweep(server.url, { prefix })
+    expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
   })
 
   it('finds nothing wrong with an ordinary server', async () => {
