@@ -15,6 +15,8 @@ const PLACE_OF_STATES = 3
 /** Whether a hold was taken away. */
 const HOLDS_EVERY_MS = 1000
 const AFTER_FAILURE_MS = 250
+/** A hold whose time is over, as far as is known, is remembered for as long as the news of it would be kept. */
+const GRACE_MS = 60_000
 /** So many lines are asked how far they are. A client that waits in more is taken for the first in line in one of them. */
 const MOST_LINES = 16
 /** How much of the past is looked at again: a promotion is seen once it is committed, which later ones may be before it. Once a second further back. */
@@ -230,7 +232,7 @@ export class Lookout {
     const now = this.#context.env.now()
     if (now < this.#nextDropAt) return
     this.#nextDropAt = now + SLOWEST_OF_ALL_MS
-    for (const [key, { endsAt }] of this.#holds) if (endsAt <= now) this.#holds.delete(key)
+    for (const [key, { endsAt }] of this.#holds) if (endsAt + GRACE_MS <= now) this.#holds.delete(key)
     for (const [line, id] of this.#own) if (!this.#holds.has(line + id)) this.#own.delete(line)
   }
 
