@@ -63,7 +63,7 @@ describeOn('mariadb', 'the MySQL store', () => {
     const prefix = 'dropped'
     const connection = connect({ prefix })
     await connection.claim(claimOf('door', 'one'))
-    await server.query(`drop procedure ${prefix}_claim; drop table ${prefix}_claim, ${prefix}_line`)
+    await server.query(`drop procedure ${prefix}_join; drop table ${prefix}_claim, ${prefix}_line`)
     expect(await connection.claim(claimOf('door', 'two'))).toMatchObject({ status: 'granted' })
     expect(
       await connection.pulse([{ resource: 'door', id: 'one', leaseMs: 1000, presenceMs: 1000 }]),
@@ -199,6 +199,16 @@ describeOn('mariadb', 'the MySQL store', () => {
       await locks.close()
     }
     expect((await pool.query('select 1 as one'))[0]).toEqual([{ one: 1 }])
+  })
+
+  it('refuses connections that do not commit by themselves', async () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 1 })
+    onTestFinished(() => pool.end())
+    pool.on('connection', (connection) => void connection.query('set autocommit = 0'))
+    await expect(connect({}, pool).claim(claimOf('door', 'one'))).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      message: expect.stringContaining('autocommit'),
+    })
   })
 
   it('works where the server is set up in odd ways', async () => {

@@ -21,8 +21,9 @@ import { checkServer } from './check.js'
 import type { ClaimNews, LocalClient } from './clients.js'
 import { closed } from './failures.js'
 import { Lookout, type PlacedWaiting } from './lookout.js'
+import { grantAlone, releaseAlone } from './sql/alone.js'
 import { MODE } from './sql/claim.js'
-import type { Answer, Value } from './turns.js'
+import type { Answer, ShortWay, Value } from './turns.js'
 import type { MysqlUser } from './user.js'
 import { bytes, fromHex, json, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
 import { claimView, linesOf, type SeenLine } from './views.js'
@@ -86,7 +87,9 @@ export class MysqlConnection implements Connection, LocalClient {
     this.#user.keepSwept()
     const { resource, id } = request
     const line = keyOf(this.space, resource)
-    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, claimValues(request, this.id))
+    const values = claimValues(request, this.id)
+    const shortWay = this.#lookout.isIn(line) ? undefined : this.#shortClaim(line, request)
+    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, shortWay)
     this.#note(resource, line, id, reply, request.permits === EXCLUSIVE)
     return withoutPlace(reply)
   }
@@ -103,10 +106,11 @@ export class MysqlConnection implements Connection, LocalClient {
 
   async release(resource: string, id: string): Promise<boolean> {
     const line = keyOf(this.space, resource)
-    const mode = this.#lookout.wasQueued(line, id) ? MODE.leave : MODE.release
+    // Whoever had to wait is not alone.
+    const shortWay = this.#lookout.wasQueued(line, id) ? undefined : this.#shortRelease(line, id)
     this.#lookout.forget(line, id)
     try {
-      return await this.#submit<boolean>(line, resource, [mode, toHex(id)])
+      return await this.#submit<boolean>(line, resource, [MODE.release, toHex(id)], shortWay)
     } finally {
       this.#lookout.left(line)
     }
@@ -213,9 +217,30 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   /** Claims and releases keep their order. */
-  #submit<T>(line: string, resource: string, values: readonly Value[]): Promise<T> {
+  #submit<T>(
+    line: string,
+    resource: string,
+    values: readonly Value[],
+    shortWay: ShortWay | undefined,
+  ): Promise<T> {
     this.#checkOpen()
-    return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values)
+    return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values, shortWay)
+  }
+
+  /** Only for claims that ask for no cap, for one fence, and for nobody's place. */
+  #shortClaim(line: string, request: ClaimRequest): ShortWay | undefined {
+    const { permits, capacity, leaseMs, maxHoldMs, floor, block, adopts, steal } = request
+    if (maxHoldMs !== null || block !== 1 || adopts || steal || permits > capacity) return undefined
+    const [id, client, info] = [toHex(request.id), toHex(this.id), toHex(request.info)]
+    const claim = { id, client, info, permits, capacity, lease: toUs(leaseMs), floor }
+    return {
+      sql: (at) => grantAlone(this.#user.runner.names, line, claim, at),
+      reply: (changed) => ({ status: 'granted', fence: changed.id, leaseMs: claim.lease / 1000 }),
+    }
+  }
+
+  #shortRelease(line: string, id: string): ShortWay {
+    return { sql: (at) => releaseAlone(this.#user.runner.names, line, toHex(id), at), reply: () => true }
   }
 
   /** Calls a routine that may promote or rob others in a line; those of this process are told at once. */

@@ -25,12 +25,21 @@ interface PromisePool {
   end(): Promise<unknown>
 }
 
+/** What an UPDATE has done. */
+export interface Changed {
+  readonly rows: number
+  /** What it has put into LAST_INSERT_ID. */
+  readonly id: number
+}
+
 /** One connection of the pool, lent for one statement. */
 export interface Lent {
   /** The package's own connection. */
   readonly own: unknown
   /** The first column of the rows of the first result, as text. */
   query(sql: string): Promise<string[]>
+  /** One UPDATE. */
+  change(sql: string): Promise<Changed>
   release(): void
   /** Ends it, whatever it is doing: nobody gets it again. */
   destroy(): void
@@ -54,6 +63,10 @@ export class Driver {
     return {
       own: connection,
       query: async (sql) => rowsOf(await ask(sql)).map(firstColumn),
+      change: async (sql) => {
+        const { affectedRows, insertId } = (await ask(sql)) as { affectedRows: number; insertId: unknown }
+        return { rows: affectedRows, id: Number(insertId) }
+      },
       release: () => ignore(connection.release()),
       destroy: () => ignore(connection.destroy()),
     }

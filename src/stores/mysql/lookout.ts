@@ -114,6 +114,11 @@ export class Lookout {
     return this.#holds.has(line + id) || (this.#waits.get(line)?.claims.has(id) ?? false)
   }
 
+  /** Whether the client itself is in the line. */
+  isIn(line: string): boolean {
+    return this.#waits.has(line) || this.#own.has(line)
+  }
+
   /** Whether the claim waits, or has waited before it was granted. */
   wasQueued(line: string, id: string): boolean {
     return this.#holds.get(line + id)?.wasQueued ?? this.#waits.get(line)?.claims.has(id) ?? false

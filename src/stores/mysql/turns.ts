@@ -1,8 +1,8 @@
 import { systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
+import type { Changed } from './driver.js'
 import type { Runner } from './runner.js'
-import { SIMPLE_VALUES } from './sql/alone.js'
-import { CLAIM_VALUES, MODE } from './sql/claim.js'
+import { MODE } from './sql/claim.js'
 import { bytes, json, toBytes } from './values.js'
 
 /** So many take some tens of milliseconds, for which their line is locked. */
@@ -19,10 +19,18 @@ export interface Place {
 /** A value of a claim: a number, or bytes in hexadecimal; null is nothing. */
 export type Value = number | string | null
 
+/** An UPDATE that does what is asked where nobody else is in the line, and nothing otherwise. */
+export interface ShortWay {
+  sql(at: string): string
+  /** The answer to the call where it has changed the line. */
+  reply(changed: Changed): unknown
+}
+
 interface Call {
   /** The client that makes it. */
   readonly caller: string
   readonly values: readonly Value[]
+  readonly shortWay: ShortWay | undefined
   resolve(reply: unknown): void
   reject(error: unknown): void
 }
@@ -53,9 +61,10 @@ export class Turns {
     this.#context = context
   }
 
-  submit<T>(place: Place, caller: string, values: readonly Value[]): Promise<T> {
+  /** `shortWay` is tried first, if the call travels alone. */
+  submit<T>(place: Place, caller: string, values: readonly Value[], shortWay?: ShortWay): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { caller, values, resolve: resolve as (reply: unknown) => void, reject }
+      const call = { caller, values, shortWay, resolve: resolve as (reply: unknown) => void, reject }
       const queue = this.#queues.get(place.line)
       if (queue) queue.push(call)
       else {
@@ -98,6 +107,11 @@ export class Turns {
 
   async #ask(place: Place, calls: readonly Call[]): Promise<{ replies: unknown[]; news: readonly News[] }> {
     const { runner, at } = this.#context
+    const shortWay = calls.length === 1 ? calls[0]?.shortWay : undefined
+    if (shortWay) {
+      const changed = await runner.change(shortWay.sql(at()))
+      if (changed.rows === 1) return { replies: [shortWay.reply(changed)], news: [] }
+    }
     const [routine, values] = statementOf(place, calls)
     const [row = ''] = await runner.call(routine, [bytes(place.line), ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
@@ -116,27 +130,9 @@ function statementOf(
   const caller = toBytes(only?.caller ?? '')
   if (calls.length > 1 || !only)
     return ['turn', [caller, ...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
-  const { values } = only
-  if (values[0] === MODE.release) return ['release', [caller, ...values.slice(1).map(toSql)]]
-  if (values[0] === MODE.leave) return ['leave', [caller, ...values.slice(1).map(toSql)]]
-  const { simple, isSimple } = splitClaim(values)
-  return isSimple
-    ? ['claim', [...name, ...simple.map(toSql)]]
-    : ['join', [caller, ...name, ...values.map(toSql)]]
-}
-
-/** Most claims ask for no cap, for one fence, and for nobody's place. */
-function splitClaim(values: readonly Value[]): { simple: Value[]; isSimple: boolean } {
-  const simple: Value[] = []
-  const rest: Value[] = []
-  CLAIM_VALUES.forEach(([name], index) => {
-    const value = values[index] ?? null
-    if (SIMPLE_VALUES.includes(name)) simple.push(value)
-    else if (name !== 'p_block' || value !== 1) rest.push(value)
-  })
-  const isSimple =
-    (values[0] === MODE.try || values[0] === MODE.queue) && rest.every((value) => value === null)
-  return { simple, isSimple }
+  const [mode, ...values] = only.values
+  if (mode === MODE.release) return ['leave', [caller, ...values.map(toSql)]]
+  return ['join', [caller, ...name, ...only.values.map(toSql)]]
 }
 
 function toSql(value: Value): string {

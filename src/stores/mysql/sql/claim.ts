@@ -1,8 +1,8 @@
 import { FAR, findFirst, openLine, removeClaim, settle, takeFence, tellLost, WAITING } from './line.js'
 import type { Names } from './names.js'
 
-/** How a claim asks, or leaves: to `leave` is to release where others are known to be in the line. */
-export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3, release: 4, leave: 5 } as const
+/** How a claim asks. */
+export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3, release: 4 } as const
 
 /** What a claim says, as parameters or as variables. Durations are microseconds. */
 export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = [

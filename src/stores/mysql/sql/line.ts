@@ -40,7 +40,7 @@ export const BEGIN = `
 export function openLine({ line, claim }: Names): string {
   return `
   SET v_last = NULL, v_is_alone = FALSE;
-  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, alone_id IS NOT NULL
+  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, is_alone
     INTO v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned, v_is_alone
     FROM ${line} WHERE line = v_line FOR UPDATE;
   SET v_wall = COALESCE(p_at, ${WALL});
@@ -59,7 +59,7 @@ export function closeLine({ line }: Names): string {
   return `
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
-      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, alone_id = NULL WHERE line = v_line;
+      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, is_alone = 0 WHERE line = v_line;
   END IF;`
 }
 

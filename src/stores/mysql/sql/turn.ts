@@ -15,7 +15,7 @@ const REPLY = `
   DECLARE v_most BIGINT;
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
 
-/** One claim, where `claim` finds the line not empty. `p_at` is the time, for tests; null: the server's clock. */
+/** One claim. `p_at` is the time, for tests; null: the server's clock. */
 export function joinRoutine(names: Names): string {
   const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
   return routine(
@@ -29,7 +29,7 @@ export function joinRoutine(names: Names): string {
   )
 }
 
-/** One release, where `release` finds others in the line. */
+/** One release. */
 export function leaveRoutine(names: Names): string {
   return routine(
     names,
@@ -73,7 +73,7 @@ export function turnRoutine(names: Names): string {
   END IF;
   OPEN calls;${fetch}
   WHILE NOT v_is_done DO
-    IF p_mode NOT IN (${MODE.release}, ${MODE.leave}) THEN
+    IF p_mode <> ${MODE.release} THEN
       -- MariaDB 10.11 forgets the values of UNHEX(LONGTEXT) in a cursor.
       SET p_info = UNHEX(p_info);
       IF v_last IS NULL THEN${makeLine(names)}
