@@ -2,10 +2,11 @@
 import { parseArgs } from 'node:util'
 import { embedded } from './embedded.mjs'
 import { mysql } from './mysql.mjs'
+import { postgres } from './postgres.mjs'
 import { redis } from './redis.mjs'
 import { zookeeper } from './zookeeper.mjs'
 
-const SUITES = { embedded, redis, zookeeper, mysql }
+const SUITES = { embedded, redis, zookeeper, postgres, mysql }
 
 const { values, positionals } = parseArgs({
   options: {

@@ -43,17 +43,29 @@ function goOut<T>(work: () => T): T {
   }
 }
 
-function startTimer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel {
+function startTimer(ms: number, run: () => void, { keepAlive }: { keepAlive: boolean }): Cancel {
+  // setTimeout counts in whole milliseconds from the last tick of its clock, so it can fire up to one early: a wait would end
+  // before its time, and a deadline that is reached a moment too soon would be asked for twice.
+  const wholeMs = ms > 0 ? Math.ceil(ms) + 1 : 0
+  if (wholeMs > LONGEST_TIMEOUT_MS) return startInSteps(wholeMs, run, keepAlive)
+  const handle = startTimeout(wholeMs, run, keepAlive)
+  return () => clearTimeout(handle)
+}
+
+function startInSteps(ms: number, run: () => void, keepAlive: boolean): Cancel {
   let handle: NodeJS.Timeout
   const arm = (leftMs: number): void => {
     const stepMs = Math.min(leftMs, LONGEST_TIMEOUT_MS)
-    handle = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), stepMs)
-    if (!options.keepAlive) handle.unref()
+    handle = startTimeout(stepMs, () => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), keepAlive)
   }
-  // setTimeout counts in whole milliseconds from the last tick of its clock, so it can fire up to one early: a wait would end
-  // before its time, and a deadline that is reached a moment too soon would be asked for twice.
-  detached(() => arm(ms > 0 ? Math.ceil(ms) + 1 : 0))
+  arm(ms)
   return () => clearTimeout(handle)
+}
+
+function startTimeout(ms: number, run: () => void, keepAlive: boolean): NodeJS.Timeout {
+  const handle = isOutside ? setTimeout(run, ms) : outsideAnyFlow(setTimeout, run, ms)
+  if (!keepAlive) handle.unref()
+  return handle
 }
 
 /** The real machine. */

@@ -56,6 +56,8 @@ export interface Connection {
   inspect(query: InspectQuery): AsyncIterable<LineView>
   /** Looks at the live store, and says in plain words what is risky about it. Left out where there is nothing to look at. */
   check?(): Promise<Finding[]>
+  /** Why no answer comes, where that is known: `connect ECONNREFUSED 127.0.0.1:2181`; null: it is not. For the message of an error. */
+  trouble?(): string | null
   /** Ends the connection. What it still has in lines is left to lapse. Calls after that fail with CLOSED. */
   close(): Promise<void>
 }

@@ -61,7 +61,8 @@ export function leavesHandleUsable(error: unknown): boolean {
 }
 
 export function busyTooLong(path: string, cause: unknown): HoldfastError {
-  const message = `${path} was in use for too long; a process that is stopped inside a transaction holds it (to find it: lsof ${path})`
+  const why = `the disk is very slow, or a process is stopped inside a transaction (to find it: lsof ${path})`
+  const message = `${path} was in use for too long: ${why}`
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'sqlite', cause, retryable: true })
 }
 

@@ -1,6 +1,7 @@
 import { deferred } from '../base/deferred.js'
 import type { Cancel } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
 import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
@@ -17,7 +18,7 @@ export class Acquisition implements ClaimListener {
   readonly #claim: Claim
   readonly #outcome = deferred<Entry | null>()
   #isSettled = false
-  #letProcessEnd: Cancel = () => {}
+  #letProcessEnd: Cancel = nothing
 
   constructor(engine: Engine, spec: ClaimSpec, limits: Limits) {
     this.#engine = engine
@@ -29,7 +30,7 @@ export class Acquisition implements ClaimListener {
     const { resource } = this.#claim
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
-    const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : () => {}
+    const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : nothing
     // Registered before anything is sent: the push of a grant may overtake the reply.
     this.#engine.register(this.#claim)
     void this.#ask()
@@ -90,10 +91,10 @@ export class Acquisition implements ClaimListener {
     const { env, calls, capabilities } = this.#engine
     const claim = this.#claim
     const id = claim.id
-    const deadline = env.now() + calls.storeTimeoutMs
-    claim.asked(env.now(), capabilities.perHoldLease)
+    let sentAt = env.now()
+    const deadline = sentAt + calls.storeTimeoutMs
+    claim.asked(sentAt, capabilities.perHoldLease)
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
-      const sentAt = env.now()
       try {
         const reply = await calls.within(calls.oneCallMs, () => this.#send(id))
         if (claim.phase === 'asking' && claim.id === id) this.#onReply(reply, sentAt)
@@ -104,6 +105,7 @@ export class Acquisition implements ClaimListener {
         if (isHopeless && claim.phase === 'asking' && claim.id === id) this.onUnavailable(error)
         if (isHopeless) return
         await calls.pause(pauseMs)
+        sentAt = env.now()
       }
     }
   }
@@ -137,7 +139,7 @@ export class Acquisition implements ClaimListener {
 
   #keepAlive(): void {
     this.#letProcessEnd()
-    this.#letProcessEnd = this.#engine.env.timer(Infinity, () => {}, { keepAlive: true })
+    this.#letProcessEnd = this.#engine.keepAlive.begin()
   }
 
   #onRefused(reply: Refused): void {

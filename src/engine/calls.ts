@@ -1,12 +1,15 @@
 import { backoffMs } from '../base/backoff.js'
 import { type Cancel, detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 
 /** How calls to a store are limited in time. */
 export interface CallLimits {
   readonly storeName: string
   /** How long the store may stay silent before a caller is told that it is unavailable. */
   readonly storeTimeoutMs: number
+  /** Why the store is silent, where that is known. */
+  readonly trouble: () => string | null
 }
 
 const FIRST_RETRY_MS = 20
@@ -34,7 +37,7 @@ export class Calls {
   /** The call's result, or STORE_UNAVAILABLE after `timeoutMs`. What the call does later is nobody's business any more. */
   within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      let cancel: Cancel = () => {}
+      let cancel: Cancel = nothing
       const fail = (error: unknown): void => {
         cancel()
         reject(error)
@@ -104,7 +107,9 @@ export class Calls {
 
   #silent(timeoutMs: number): HoldfastError {
     const store = this.#limits.storeName
-    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms; check that it is up and reachable, or raise storeTimeout`
+    const trouble = this.#limits.trouble()
+    const why = trouble === null ? '' : ` (${trouble})`
+    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms${why}; check that it is up and reachable, or raise storeTimeout`
     return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
   }
 }

@@ -43,6 +43,8 @@ export interface ClaimListener {
   onUnavailable(cause: unknown): void
   /** It was held, and is lost. */
   onLost(): void
+  /** Whoever waits for it is sent away. */
+  fail(error: HoldfastError): void
 }
 
 /** The clocks of two machines run apart by far less than this. */
@@ -86,10 +88,11 @@ export class Claim {
   isHurried = false
   /** Since when pulses have gone unanswered; null: the last one was answered. */
   silentSince: number | null = null
-  readonly #entries = new Set<Entry>()
+  /** Mostly one. Small lists, because there is a claim for every hold, and a set costs as much as a timer. */
+  #entries: Entry[] = []
   lostBecause: HoldfastError | null = null
-  readonly #lossListeners = new Set<(reason: HoldfastError) => void>()
-  readonly #endListeners = new Set<(nothing: undefined) => void>()
+  #lossListeners: ((reason: HoldfastError) => void)[] = []
+  #endListeners: (() => void)[] = []
 
   constructor(
     readonly spec: ClaimSpec,
@@ -117,21 +120,21 @@ export class Claim {
   enter(permits: number): Entry {
     if (permits > this.permits) throw upgradeRefused(this.resource)
     const entry: Entry = { claim: this, permits }
-    this.#entries.add(entry)
+    this.#entries.push(entry)
     return entry
   }
 
   leave(entry: Entry): void {
-    this.#entries.delete(entry)
+    this.#entries = without(this.#entries, entry)
   }
 
   /** Whether that hold still stands on it. */
   has(entry: Entry): boolean {
-    return this.#entries.has(entry)
+    return this.#entries.includes(entry)
   }
 
   get isEntered(): boolean {
-    return this.#entries.size > 0
+    return this.#entries.length > 0
   }
 
   /** What the holds that stand on it need together: the inner ones share what the outer one has. */
@@ -232,36 +235,47 @@ export class Claim {
     this.phase = 'lost'
     this.lostBecause = lossError(this.resource, message, cause)
     this.listener.onLost()
-    this.#tell(this.#lossListeners, this.lostBecause)
-    this.#tell(this.#endListeners, undefined)
+    const listeners = this.#lossListeners
+    this.#lossListeners = []
+    for (const tell of listeners) tell(this.lostBecause)
+    this.#tellEnd()
   }
 
   /** Given back: it is over, and that is no loss. */
   end(): void {
     this.phase = 'ended'
-    this.#lossListeners.clear()
-    this.#tell(this.#endListeners, undefined)
+    this.#lossListeners = []
+    this.#tellEnd()
   }
 
   /** The returned function ends the interest. */
   onLoss(tell: (reason: HoldfastError) => void): () => void {
     if (this.lostBecause) tell(this.lostBecause)
-    else this.#lossListeners.add(tell)
-    return () => this.#lossListeners.delete(tell)
+    else this.#lossListeners.push(tell)
+    return () => {
+      this.#lossListeners = without(this.#lossListeners, tell)
+    }
   }
 
   /** Lost or given back; at once if it is so already. The returned function ends the interest. */
   onEnd(tell: () => void): () => void {
     const listener = (): void => tell()
     if (this.phase === 'lost' || this.phase === 'ended') tell()
-    else this.#endListeners.add(listener)
-    return () => this.#endListeners.delete(listener)
+    else this.#endListeners.push(listener)
+    return () => {
+      this.#endListeners = without(this.#endListeners, listener)
+    }
   }
 
-  #tell<T>(listeners: Set<(news: T) => void>, news: T): void {
-    for (const listener of listeners) listener(news)
-    listeners.clear()
+  #tellEnd(): void {
+    const listeners = this.#endListeners
+    this.#endListeners = []
+    for (const tell of listeners) tell()
   }
+}
+
+function without<T>(list: T[], item: T): T[] {
+  return list.filter((each) => each !== item)
 }
 
 export function upgradeRefused(resource: string): HoldfastError {

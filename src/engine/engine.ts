@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 import type {
   Beat,
   Capabilities,
@@ -17,6 +18,7 @@ import { Acquisition } from './acquisition.js'
 import { Calls } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import { Floors } from './floors.js'
+import { KeepAlive } from './keep-alive.js'
 import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
 import { States } from './states.js'
@@ -37,14 +39,16 @@ export class Engine {
   readonly pulse: Pulse
   readonly connection: Connection
   readonly states: States
+  readonly keepAlive: KeepAlive
   readonly #clientId: string
   readonly #process = { host: hostname(), pid: process.pid }
   readonly #plainInfo = JSON.stringify(this.#process)
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
-  readonly #acquisitions = new Set<Acquisition>()
-  readonly #farewells = new Set<Promise<void>>()
+  /** How many releases and withdrawals are on their way: close() waits for them. */
+  #leaving = 0
+  #allHaveLeft: () => void = nothing
   #nextId = 1
   #closing: Promise<void> | null = null
 
@@ -53,7 +57,12 @@ export class Engine {
     this.space = options.space
     this.storeName = store.name
     this.capabilities = store.capabilities
-    this.calls = new Calls(this.env, { storeName: store.name, storeTimeoutMs: options.storeTimeoutMs })
+    this.calls = new Calls(this.env, {
+      storeName: store.name,
+      storeTimeoutMs: options.storeTimeoutMs,
+      trouble: () => this.connection.trouble?.() ?? null,
+    })
+    this.keepAlive = new KeepAlive(this.env)
     this.#clientId = this.env.id()
     this.connection = store.connect({
       id: this.#clientId,
@@ -73,15 +82,9 @@ export class Engine {
   }
 
   /** The first entry of a held claim; null if it was not to be had at once and the limits say not to wait. */
-  async acquire(spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
+  acquire(spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
     this.throwIfClosed()
-    const acquisition = new Acquisition(this, spec, limits)
-    this.#acquisitions.add(acquisition)
-    try {
-      return await acquisition.run()
-    } finally {
-      this.#acquisitions.delete(acquisition)
-    }
+    return new Acquisition(this, spec, limits).run()
   }
 
   newClaim(spec: ClaimSpec, listener: ClaimListener): Claim {
@@ -115,9 +118,9 @@ export class Engine {
   }
 
   /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
-  withdraw(resource: string, id: string): Promise<void> {
+  async withdraw(resource: string, id: string): Promise<void> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
-    return this.#seeOff(this.calls.repeated(deadline, () => this.connection.release(resource, id)))
+    await this.#seeOff(deadline, () => this.connection.release(resource, id)).catch(() => {})
   }
 
   /**
@@ -133,23 +136,20 @@ export class Engine {
     }
     claim.end()
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    const releasing = this.calls.repeated(deadline, async (attempt) => {
+    return this.#seeOff(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
       return wasThere || attempt > 1
     })
-    this.#seeOff(releasing)
-    return releasing
   }
 
-  /** close() waits for it. Gives when it is over, whatever became of it. */
-  #seeOff(leaving: Promise<unknown>): Promise<void> {
-    const farewell: Promise<void> = leaving.then(
-      () => void this.#farewells.delete(farewell),
-      () => void this.#farewells.delete(farewell),
-    )
-    this.#farewells.add(farewell)
-    return farewell
+  async #seeOff(deadline: number, release: (attempt: number) => Promise<boolean>): Promise<boolean> {
+    this.#leaving++
+    try {
+      return await this.calls.repeated(deadline, release)
+    } finally {
+      if (--this.#leaving === 0) this.#allHaveLeft()
+    }
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
@@ -265,7 +265,9 @@ export class Engine {
   }
 
   async #close(): Promise<void> {
-    for (const acquisition of this.#acquisitions) acquisition.fail(closed(this.storeName))
+    // Those who wait first, or what is given back would go to them.
+    for (const claim of this.#claims.values())
+      if (claim.isPending) claim.listener.fail(closed(this.storeName))
     this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
       claim.lose('its client was closed')
@@ -273,7 +275,10 @@ export class Engine {
     }
     this.#claims.clear()
     this.pulse.stop()
-    await Promise.all(this.#farewells)
+    if (this.#leaving > 0)
+      await new Promise<void>((resolve) => {
+        this.#allHaveLeft = resolve
+      })
     await this.calls.within(this.calls.storeTimeoutMs, () => this.connection.close())
   }
 

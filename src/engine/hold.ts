@@ -1,5 +1,6 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import { type Claim, type Entry, leaseForMs } from './claim.js'
 import { type Engine, notHeld } from './engine.js'
@@ -28,10 +29,10 @@ export class Hold implements AsyncDisposable {
   readonly #onRelease: () => void
   #released: Promise<boolean> | null = null
   #controller: AbortController | null = null
-  #unhook: () => void = () => {}
+  #unhook: () => void = nothing
 
   /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`, for one entry of the claim. */
-  constructor(engine: Engine, entry: Entry, onRelease: () => void = () => {}) {
+  constructor(engine: Engine, entry: Entry, onRelease: () => void = nothing) {
     this.#engine = engine
     this.#entry = entry
     this.#onRelease = onRelease

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { formatMs } from '../base/duration.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
+import { nothing } from '../base/nothing.js'
 
 /** How long a caller waits. */
 export interface Limits {
@@ -57,14 +58,15 @@ export function watchLimits(
   giveUp: (error: HoldfastError) => void,
 ): () => void {
   const { signal, waitMs } = limits
+  const isTimed = waitMs > 0 && waitMs !== Infinity
+  if (!signal && !isTimed) return nothing
   const onAbort = (): void => giveUp(aborted(resource, signal))
   // One signal for all waiters of a process is normal: Node should not warn of a leak at the eleventh.
   if (signal) setMaxListeners(0, signal)
   signal?.addEventListener('abort', onAbort, { once: true })
-  const isTimed = waitMs > 0 && waitMs !== Infinity
   const stopTimer = isTimed
     ? env.timer(waitMs, () => giveUp(acquireTimeout(resource, waitMs)), { keepAlive: true })
-    : () => {}
+    : nothing
   return () => {
     stopTimer()
     signal?.removeEventListener('abort', onAbort)

@@ -1,4 +1,5 @@
 import { deferred } from '../base/deferred.js'
+import { nothing } from '../base/nothing.js'
 import { type ClaimSpec, type Entry, upgradeRefused } from '../engine/claim.js'
 import type { Engine } from '../engine/engine.js'
 import { type Frame, findFrame } from '../engine/flow.js'
@@ -61,7 +62,7 @@ function isSameOwner(asking: string | null, holding: string | null): boolean {
 }
 
 function entrance(entry: Entry | null): Entrance | null {
-  return entry && { entry, leaveTurn: () => {}, leaveFrame: () => {} }
+  return entry && { entry, leaveTurn: nothing, leaveFrame: nothing }
 }
 
 /** null: not to be had at once. 'lost': the hold was lost while this one waited for its turn, so there is nothing to enter. */

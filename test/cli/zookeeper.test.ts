@@ -55,6 +55,13 @@ describeOn('zookeeper', 'a store that is named zookeeper://', () => {
     expect((await robbed.done).code).toBe(76)
   })
 
+  it('holdfast doctor: what is fine comes after what is not', async () => {
+    const { code, stdout } = await new Bench().holdfast(['doctor', '--store', url()]).done
+    expect(stdout).toMatch(/^LEVEL +ABOUT +FINDING\nrisk +access +Whoever reaches the servers/)
+    expect(stdout).toMatch(/\nfine +ensemble +3 servers vote/)
+    expect(code).toBe(1)
+  })
+
   it('the demonstration runs on it', { timeout: 90_000 }, async () => {
     const bench = new Bench()
     const { code, stdout } = await bench.node(['demo/flash-sale/main.mjs', '--store', url()]).done

@@ -1,4 +1,7 @@
 import { borrowPostgres } from '../servers/postgres.js'
 import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
 
-runCasesOnPostgres('pg', 'postgres through one pool of pg', borrowPostgres, { own: false })
+runCasesOnPostgres('pg', 'postgres through one pool of pg', borrowPostgres, {
+  own: false,
+  share: { part: 0, of: 3 },
+})

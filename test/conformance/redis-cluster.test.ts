@@ -5,5 +5,7 @@ import { runCasesOnRedis } from '../stores/redis/conformance.js'
 const start = () => startRedisCluster(() => ({ args: ['--cluster-node-timeout', '60000'] }))
 
 ;(['ioredis', 'redis'] as const).forEach((driver, index) => {
-  runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, start, { share: { part: index + 1, of: 3 } })
+  runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, start, {
+    share: { part: 2 * index + 1, of: 5 },
+  })
 })

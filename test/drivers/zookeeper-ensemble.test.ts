@@ -2,14 +2,19 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
 import { eventually, now } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { startZooKeeperEnsemble, type ZooKeeperEnsemble, type ZooKeeperServer } from '../servers/zookeeper.js'
+import {
+  QUICK_ELECTION,
+  startZooKeeperEnsemble,
+  type ZooKeeperEnsemble,
+  type ZooKeeperServer,
+} from '../servers/zookeeper.js'
 import { client, failsWith, type NotedClient } from './zookeeper/helpers.js'
 
 describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   let ensemble: ZooKeeperEnsemble
   let leader: ZooKeeperServer
   beforeAll(async () => {
-    ensemble = await startZooKeeperEnsemble()
+    ensemble = await startZooKeeperEnsemble({ config: QUICK_ELECTION })
   })
   afterAll(() => ensemble?.stop())
 
@@ -35,7 +40,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   /** A client that is connected to the leader, or to a follower. */
   async function connectedTo(which: 'leader' | 'follower', sessionTimeout: number): Promise<NotedClient> {
     for (;;) {
-      const zk = client(ensemble.address, { sessionTimeout, requestTimeout: '20s', closeTimeout: 500 })
+      const zk = client(ensemble.address, { sessionTimeout, requestTimeout: '50s', closeTimeout: 500 })
       await zk.sync()
       if (((await servedBy(zk)) === leader) === (which === 'leader')) return zk
       await zk.close()
@@ -44,7 +49,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
 
   /** Asked again while connections break: a server whose leader is gone hangs up, too. */
   async function answered<T>(ask: () => Promise<T>): Promise<T> {
-    const deadline = now() + 20_000
+    const deadline = now() + 50_000
     for (;;) {
       try {
         return await ask()
@@ -55,7 +60,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   }
 
   it.each(['follower', 'leader'] as const)('leaves a frozen %s, and the session lives on', async (which) => {
-    const zk = await connectedTo(which, 4000)
+    const zk = await connectedTo(which, 8000)
     const { path } = await zk.create('/frozen-', { mode: 'ephemeralSequential' })
     const events: string[] = []
     await zk.exists(path, { watch: ({ type }) => events.push(type) })
@@ -85,7 +90,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   })
 
   it.each(['follower', 'leader'] as const)('goes on when the %s is killed', async (which) => {
-    const zk = await connectedTo(which, 4000)
+    const zk = await connectedTo(which, 10_000)
     const { path } = await zk.create('/killed-', { mode: 'ephemeralSequential' })
     await (await servedBy(zk))?.kill()
     const { stat } = await answered(() => zk.exists(path))
@@ -95,7 +100,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   })
 
   it('leaves a follower whose writes do not reach the leader', async () => {
-    const zk = await connectedTo('follower', 4000)
+    const zk = await connectedTo('follower', 8000)
     await zk.create('/cut-off', { mode: 'ephemeral' })
     leader.pause()
     const error = await failsWith('CONNECTION_LOSS', zk.setData('/cut-off', '1'))
@@ -105,7 +110,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   })
 
   it('waits for its requests’ time when there is no majority', async () => {
-    const zk = await connectedTo('leader', 4000)
+    const zk = await connectedTo('leader', 10_000)
     const followers = ensemble.members.filter((member) => member !== leader)
     for (const follower of followers) await follower.kill()
     const outcome = zk.create('/no-majority', { timeout: 1500 })

@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const script = join(import.meta.dirname, 'zookeeper/idle.mjs')
 
 async function output(...args: string[]): Promise<string> {
-  return (await run(process.execPath, [script, ...args], { timeout: 20_000 })).stdout.trim()
+  return (await run(process.execPath, [script, ...args], { timeout: 50_000 })).stdout.trim()
 }
 
 describeOn('zookeeper', 'a process with a ZooKeeper client', () => {

@@ -199,7 +199,9 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
   it('learns the session’s time-out from the server', async () => {
     const short = client(server.address, { sessionTimeout: 1, requestTimeout: '5s' })
     expect(short.session).toBeNull()
-    await short.sync()
+    // It may be over before anything is answered, on a machine that stands still for a moment.
+    void short.sync().catch(() => {})
+    await eventually('the session', () => short.session !== null)
     expect(short.session).toMatchObject({ timeoutMs: 400 })
     expect(short.session?.id).not.toBe(0n)
     expect(short.session?.password.length).toBe(16)
@@ -210,13 +212,18 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
   })
 
   it('keeps an idle session alive with pings', async () => {
-    const zk = client(server.address, { sessionTimeout: 400 })
+    const zk = client(server.address, { sessionTimeout: 3000 })
     await zk.create('/pinged', { mode: 'ephemeral' })
-    const received = async () => Number(/recved=(\d+)/.exec(await server.ask('cons'))?.[1])
+    const sid = `sid=0x${zk.session?.id.toString(16)},`
+    const received = async () => {
+      const own = (await server.ask('cons')).split('\n').find((line) => line.includes(sid))
+      return Number(/recved=(\d+)/.exec(own ?? '')?.[1])
+    }
     const before = await received()
-    await eventually('pings', async () => (await received()) > before + 20)
+    // One in half a second, so for longer than the session would live without them.
+    await eventually('pings', async () => (await received()) > before + 8)
     expect((await zk.exists('/pinged')).stat).not.toBeNull()
-    expect(zk.heard).toEqual(['connected'])
+    expect(zk.heard).not.toContain('expired')
   })
 
   it('answers ten thousand requests at once, in order', async () => {

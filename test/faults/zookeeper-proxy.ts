@@ -14,6 +14,7 @@ const KINDS = {
   event: [],
 } as const
 const EVENT_XID = -1
+const [MULTI, SET_DATA] = [14, 5]
 
 export type CutKind = keyof typeof KINDS
 /** Before the server has seen the request, or after it has handled it, in place of the answer. An event is cut in place of itself. */
@@ -100,8 +101,8 @@ class Link {
 
   #cutsRequest(frame: Buffer): boolean {
     const order = this.#order()
-    const [xid, operation] = [frame.readInt32BE(4), frame.readInt32BE(8)]
-    if (!order || this.#awaited || !(KINDS[order.kind] as readonly number[]).includes(operation)) return false
+    const xid = frame.readInt32BE(4)
+    if (!order || this.#awaited || !isOf(order.kind, frame)) return false
     if (order.moment === 'before') return this.#fulfil(order)
     this.#awaited = { xid, order }
     return false
@@ -119,6 +120,13 @@ class Link {
     order.done()
     return true
   }
+}
+
+function isOf(kind: CutKind, frame: Buffer): boolean {
+  const operation = frame.readInt32BE(8)
+  // A holder that leaves where others wait says so first, in the same transaction.
+  if (kind === 'delete' && operation === MULTI && frame.readInt32BE(12) === SET_DATA) return true
+  return (KINDS[kind] as readonly number[]).includes(operation)
 }
 
 /** Each frame with its length before it. The first one of a connection is a greeting, without a number. */

@@ -16,6 +16,7 @@ interface Link {
   readonly client: Socket
   readonly server: Socket
   hasLost: boolean
+  isDropped: boolean
 }
 
 /** A TCP proxy on 127.0.0.1 in front of a server, to disturb the way between a client and it. */
@@ -64,6 +65,14 @@ export class TcpProxy {
     for (const link of this.#links) cut(link)
   }
 
+  /** The connections of this moment stand for ever, and no byte passes on them any more: as where a router has forgotten them. */
+  drop(): void {
+    for (const link of this.#links) {
+      link.isDropped = true
+      this.#flow(link)
+    }
+  }
+
   async stop(): Promise<void> {
     this.mode = 'refuse'
     if (this.#listener.listening) await new Promise((resolve) => this.#listener.close(resolve))
@@ -72,7 +81,7 @@ export class TcpProxy {
   #onConnection(client: Socket, targetPort: number): void {
     this.connections++
     const server = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
-    const link = { client, server, hasLost: false }
+    const link = { client, server, hasLost: false, isDropped: false }
     this.#links.add(link)
     this.#carry(link, client, server, 'up')
     this.#carry(link, server, client, 'down')
@@ -87,9 +96,9 @@ export class TcpProxy {
     else this.#flow(link)
   }
 
-  #flow({ client, server }: Link): void {
+  #flow({ client, server, isDropped }: Link): void {
     for (const socket of [client, server]) {
-      if (this.#mode === 'stall') socket.pause()
+      if (isDropped || this.#mode === 'stall') socket.pause()
       else socket.resume()
     }
   }

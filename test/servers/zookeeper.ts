@@ -97,6 +97,9 @@ export class ZooKeeperEnsemble {
   }
 }
 
+/** For tests that freeze a leader: the others give it up, and elect another one, after two seconds. */
+export const QUICK_ELECTION = { syncLimit: '10' }
+
 export interface EnsembleOptions extends ZooKeeperServerOptions {
   /** The addresses by which a member finds the others, where they shall not be the true ones: `{ 'server.1': 'host:port:port' }`. */
   peersOf?: (id: number, peers: Readonly<Record<string, string>>) => Promise<Record<string, string>>
@@ -155,7 +158,8 @@ function layOut(server: Server, options: ZooKeeperServerOptions, member: Member 
     'admin.enableServer': 'false',
     maxClientCnxns: '0',
     forceSync: 'no',
-    ...(member && { initLimit: '50', syncLimit: '10', ...member.peers }),
+    // Patient: a machine that stands still for some seconds is no reason for an election.
+    ...(member && { initLimit: '100', syncLimit: '100', ...member.peers }),
     ...options.config,
   }
   const text = Object.entries(config).map(([name, value]) => `${name}=${value}\n`)

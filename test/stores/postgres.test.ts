@@ -143,6 +143,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
 
   it('takes no more connections than its pool has, whatever the number of waiters, and leaves room for other queries', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 5 })
+    pool.on('error', () => {})
     endings.push(() => pool.end())
     const locks = client(pool)
     const first = await locks.mutex('door').acquire()

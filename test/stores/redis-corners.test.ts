@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { Holdfast } from '../../src/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
 
 async function server(...args: string[]): Promise<RedisServer> {
@@ -157,6 +158,21 @@ describeOn('redis', 'the Redis store', () => {
     live.resume()
     await stays.close()
   })
+
+  it.each(['ioredis', 'redis', 'iovalkey'] as const)(
+    'leaves a connection that nothing comes through any more although it stands: %s',
+    async (driver) => {
+      const live = await server()
+      const proxy = await TcpProxy.start(live.port)
+      onTestFinished(() => proxy.stop())
+      await using locks = new Holdfast(redis(`redis://127.0.0.1:${proxy.port}`, { driver }))
+      const hold = await locks.mutex('before').acquire({ lease: '1m' })
+      proxy.drop()
+      expect((await locks.mutex('after').acquire()).isValid).toBe(true)
+      expect(hold.isValid).toBe(true)
+      expect(await hold.release()).toBe(true)
+    },
+  )
 
   it('keeps the lines of one space apart from the states of another, whatever their names', async () => {
     const { url } = await server()

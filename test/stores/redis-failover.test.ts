@@ -1,3 +1,4 @@
+import { createSentinel } from 'redis'
 import { afterEach, expect, it } from 'vitest'
 import { Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
@@ -10,13 +11,18 @@ import { WallClock } from '../servers/wall-clock.js'
 
 const LEASE_MS = 20_000
 
+async function lineOf(locks: Holdfast, name: string): Promise<number> {
+  for await (const line of locks.inspect({ prefix: name })) return line.waiters.length
+  return 0
+}
+
 describeOn('redis', 'the Redis store, when the master dies', () => {
   const endings: (() => Promise<unknown>)[] = []
   afterEach(async () => {
     for (const end of endings.splice(0).reverse()) await end()
   })
-  const client = (url: string, options: RedisOptions): Holdfast => {
-    const locks = new Holdfast(redis(url, options), { storeTimeout: '30s' })
+  const client = (from: Parameters<typeof redis>[0], options: RedisOptions): Holdfast => {
+    const locks = new Holdfast(redis(from, options), { storeTimeout: '30s' })
     endings.push(() => locks.close())
     return locks
   }
@@ -30,6 +36,27 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     },
     90_000,
   )
+
+  it("with Sentinels: it goes on through the user's own client of them", { timeout: 90_000 }, async () => {
+    const group = await startRedisSentinel()
+    endings.push(() => group.stop())
+    const sentinel = createSentinel({
+      name: group.name,
+      sentinelRootNodes: group.sentinels.map(({ port }) => ({ host: '127.0.0.1', port })),
+    })
+    sentinel.on('error', () => {})
+    await sentinel.connect()
+    endings.push(async () => sentinel.destroy())
+    const [one, two] = [client(sentinel, {}), client(sentinel, {})]
+    await one.mutex('door').run(() => {})
+    await group.killMaster()
+    const hold = await inTime('a hold on the new master', one.mutex('door').acquire({ lease: LEASE_MS }))
+    // Handed over, too: both are told by the new master.
+    const next = two.mutex('door').acquire({ lease: LEASE_MS })
+    await eventually('one in line', async () => (await lineOf(one, 'door')) === 1)
+    expect(await hold.release()).toBe(true)
+    expect((await inTime('the next one', next)).fence).toBeGreaterThan(hold.fence)
+  })
 
   it.each(['ioredis', 'redis'] as const)(
     'in a Cluster: what a replica had is kept, through %s',
@@ -51,10 +78,7 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     const next = two.mutex('door').acquire({ lease: LEASE_MS })
     // It waits until the end: with its replica gone, no grant is confirmed any more.
     next.catch(() => {})
-    await eventually('one in line', async () => {
-      for await (const line of one.inspect()) return line.waiters.length === 1
-      return false
-    })
+    await eventually('one in line', async () => (await lineOf(one, 'door')) === 1)
     await killMaster()
     expect(hold.isValid).toBe(true)
     // The replica of the new master is gone, and with it the confirmation: a plain client tells what is kept.

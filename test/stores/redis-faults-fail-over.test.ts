@@ -81,9 +81,14 @@ describeOn('redis', 'fail-over of Redis', () => {
     `to a replica that lacks them and is behind: fences can fall, then and only then${obstacle ? ` (skipped: ${obstacle})` : ''}`,
     { timeout: LIMIT_MS },
     async () => {
-      const { crowd, losses } = await failOver({ offsetS: -10, lacksLastGrants: true })
-      expect(crowd.judge.lowered).not.toEqual([])
-      await judged(crowd, losses.excuse)
+      // Not every time: whoever comes first at the new master may be the one who knows the last fence, and asks for one above it.
+      let lowered = 0
+      for (let attempt = 0; attempt < 5 && lowered === 0; attempt++) {
+        const { crowd, losses } = await failOver({ offsetS: -10, lacksLastGrants: true })
+        lowered = crowd.judge.lowered.length
+        await judged(crowd, losses.excuse)
+      }
+      expect(lowered).toBeGreaterThan(0)
     },
   )
 

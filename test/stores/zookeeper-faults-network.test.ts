@@ -17,7 +17,7 @@ import {
 const noLoss = packetLossAvailability()
 /** Longer than a session. */
 const FREEZE_MS = Math.max(STALL_MS, SESSION_MS + 500)
-const CUTS_A_ROUND = 5
+const CUTS_A_ROUND = 3
 
 type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
 

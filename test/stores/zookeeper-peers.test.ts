@@ -54,7 +54,7 @@ describeOn('zookeeper', 'a line that is shared with others', () => {
   afterAll(() => server?.stop())
 
   const locks = (shared: 'curator' | 'curator-read-write' = 'curator'): Holdfast => {
-    const store = zookeeper(server.address, { root: '/peers', shared, sessionTimeout: 4000, tick: 200 })
+    const store = zookeeper(server.address, { root: '/peers', shared, sessionTimeout: 20_000, tick: 200 })
     const client = new Holdfast(store)
     opened.push(client)
     return client

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { EXCLUSIVE } from '../../src/contract/admit.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
-import { Holdfast } from '../../src/index.js'
+import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { Line } from '../../src/stores/zookeeper/line.js'
 import { compareSequences, encode, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
@@ -11,6 +11,7 @@ import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import {
   firstThroughProxies,
+  QUICK_ELECTION,
   startZooKeeper,
   startZooKeeperEnsemble,
   type ZooKeeperEnsemble,
@@ -289,25 +290,27 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
   it('tells its holder in time when nothing is heard, and goes on with a new session', async () => {
     const client = locks('proxied')
     const hold = await client.mutex('door').acquire()
-    const next = new Watched(locks().mutex('door').acquire())
+    const next = locks().mutex('door').acquire()
+    const isHeldByBoth = next.then(() => hold.isValid)
     proxy.mode = 'stall'
     await eventually('the loss', () => hold.signal.aborted)
-    const lostAt = now()
-    await inTime('the next one', next.promise)
-    expect(next.settledAt).toBeGreaterThanOrEqual(lostAt)
+    expect(await inTime('the next one', isHeldByBoth)).toBe(false)
     proxy.mode = 'pass'
-    await (await next.promise).release()
+    await (await next).release()
     await inTime('a new hold', client.mutex('door').acquire())
   })
 
   it('keeps its holds while the connection is cut again and again', async () => {
-    const client = locks('proxied')
+    // Long enough that a renewal may be late by some seconds.
+    const timeoutMs = 2 * TIMEOUT_MS
+    const store = zookeeper(address('proxied'), { ...OPTIONS, sessionTimeout: timeoutMs, root })
+    const client = new Holdfast(store, { storeTimeout: '20s' })
+    opened.push(client)
     const hold = await client.mutex('door').acquire()
     for (let cut = 0; cut < 5; cut++) {
-      await pass(300)
       proxy.cut()
+      await pass(timeoutMs / 4)
     }
-    await pass(TIMEOUT_MS)
     expect(hold.isValid).toBe(true)
     expect(await hold.release()).toBe(true)
   })
@@ -334,8 +337,17 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
     return client
   }
 
+  /** A hold after some renewals, so that it does not live on the opening of its session. On a machine that stands still one may be lost. */
+  const renewed = async (client: Holdfast): Promise<Hold> => {
+    for (;;) {
+      const hold = await client.mutex('door').acquire()
+      await pass(TIMEOUT_MS)
+      if (hold.isValid) return hold
+    }
+  }
+
   beforeAll(async () => {
-    ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links) })
+    ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links), config: QUICK_ELECTION })
   })
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((client) => client.close()))
@@ -348,11 +360,8 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
   it('ends a hold before the next one begins, though the holder’s server is cut off and goes on answering', async () => {
     const [follower, second] = ensemble.members
     expect(await follower?.mode()).toBe('follower')
-    const hold = await locksAt(follower?.address, '/cut-off').mutex('door').acquire()
+    const hold = await renewed(locksAt(follower?.address, '/cut-off'))
     const next = new Watched(locksAt(second?.address, '/cut-off').mutex('door').acquire())
-    // Some renewals, so that it does not live on the opening of its session.
-    await pass(TIMEOUT_MS)
-    expect(hold.isValid).toBe(true)
     let lastValidAt = 0
     const looking = (async () => {
       while (hold.isValid) {
@@ -371,17 +380,21 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
 
   it('keeps places while each server in turn is frozen, and never lets two in', async () => {
     const hold = await locksAt(ensemble.address, '/frozen').mutex('door').acquire()
-    const waiter = new Watched(locksAt(ensemble.address, '/frozen').mutex('door').acquire())
+    const waiter = locksAt(ensemble.address, '/frozen').mutex('door').acquire()
+    const isHeldByBoth = waiter.then(() => hold.isValid)
     for (const member of ensemble.members) {
       member.pause()
       await pass(TIMEOUT_MS / 2)
       member.resume()
       await eventually('all three', async () => (await ensemble.serving()).length === 3)
-      // Validity may run out while a leader is elected.
-      if (hold.isValid) expect(waiter.isSettled).toBe(false)
     }
-    // At the very end of its validity nobody may answer in time; it is then taken out of line as soon as somebody does.
-    await hold.release().catch(() => false)
-    await inTime('the waiter', waiter.promise)
+    // Its validity may have run out while a leader was elected, or may do so now; otherwise it is there to be given back.
+    const wasSurelyValid = hold.remainingMs > TIMEOUT_MS / 2
+    const released = await hold.release().catch((error: HoldfastError) => error.code)
+    if (released !== true) {
+      expect([false, 'STORE_UNAVAILABLE']).toContain(released)
+      expect(wasSurelyValid).toBe(false)
+    }
+    expect(await inTime('the waiter', isHeldByBoth)).toBe(false)
   })
 })

@@ -81,6 +81,11 @@ export class ZooKeeperClient {
     return this.#session.info
   }
 
+  /** Why requests are not answered, if the last connection failed and there was no answer since. */
+  get lastFailure(): Error | undefined {
+    return this.#session.lastFailure
+  }
+
   /** Tells what becomes of the session, from now on. Returns what ends the subscription. */
   subscribe(listener: SessionListener): () => void {
     return this.#session.subscribe(listener)
@@ -90,7 +95,8 @@ export class ZooKeeperClient {
   async create(path: string, options: CreateOptions = {}): Promise<{ path: string; stat: Stat } & Answer> {
     const fields = this.#createFields({ ...options, path })
     const answer = await this.#ask('create', path, operations.create(fields), options)
-    return { ...answer, path: this.#chroot.toClient(answer.path) }
+    answer.path = this.#chroot.toClient(answer.path)
+    return answer
   }
 
   async delete(path: string, options: VersionOptions = {}): Promise<Answer> {

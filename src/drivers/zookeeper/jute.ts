@@ -70,6 +70,11 @@ export class JuteReader {
     return value
   }
 
+  /** A long that is known to fit a number: quicker by far. */
+  longNumber(): number {
+    return this.int() * 2 ** 32 + (this.int() >>> 0)
+  }
+
   bool(): boolean {
     return this.#bytes.readUInt8(this.#offset++) !== 0
   }

@@ -91,15 +91,13 @@ export function writeSetWatches(out: JuteWriter, watches: SetWatches): void {
 
 export function readStat(input: JuteReader): Stat {
   const [czxid, mzxid] = [input.long(), input.long()]
-  const [ctimeMs, mtimeMs] = [Number(input.long()), Number(input.long())]
+  const [ctimeMs, mtimeMs] = [input.longNumber(), input.longNumber()]
   const [version, cversion, aversion] = [input.int(), input.int(), input.int()]
   const ephemeralOwner = input.long()
   const [dataLength, numChildren] = [input.int(), input.int()]
   const pzxid = input.long()
-  return {
-    ...{ czxid, mzxid, pzxid, ctimeMs, mtimeMs, version, cversion, aversion },
-    ...{ ephemeralOwner, dataLength, numChildren },
-  }
+  // biome-ignore format: as the record is
+  return { czxid, mzxid, pzxid, ctimeMs, mtimeMs, version, cversion, aversion, ephemeralOwner, dataLength, numChildren }
 }
 
 export function writeAcls(out: JuteWriter, acls: readonly Acl[]): void {

@@ -111,7 +111,7 @@ export class Request<T extends object> implements Exchange {
   #onSuccess(input: JuteReader, answer: Answer): void {
     try {
       const value = this.#operation.read(input)
-      this.#settle(() => this.#outcome.resolve({ ...value, ...answer }))
+      this.#settle(() => this.#outcome.resolve(Object.assign(value, answer)))
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
       // A multi tells of its failure inside a reply that is fine.

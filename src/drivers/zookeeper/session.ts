@@ -93,6 +93,11 @@ export class Session implements ConnectionListener {
     return this.#info
   }
 
+  /** Why there is no connection, or why the last one was of no use. Forgotten at the next answer. */
+  get lastFailure(): Error | undefined {
+    return this.#lastFailure
+  }
+
   subscribe(listener: SessionListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

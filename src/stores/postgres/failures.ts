@@ -6,6 +6,8 @@ const STORE = 'postgres'
 const UNDONE = ['40001', '40P01']
 /** A routine, table, type or schema is not there. */
 const MISSING = ['42883', '42P01', '3F000', '42704']
+/** A prepared statement that this session does not have, or has already. */
+const UNPREPARED = ['26000', '42P05']
 /** By class or by code: the server says that it cannot just now. */
 const PASSING = ['08', '40', '53', '55P03', '57', '58', '25006', 'XX000']
 
@@ -62,6 +64,10 @@ export function isUndone(error: unknown): boolean {
 /** It was not to be had in the time that was given. */
 export function isBusy(error: unknown): boolean {
   return sqlState(error) === '55P03'
+}
+
+export function isUnprepared(error: unknown): boolean {
+  return UNPREPARED.includes(sqlState(error) ?? '')
 }
 
 export function isMissing(error: unknown): boolean {

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { Cancel, Env } from '../../base/env.js'
 import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
-import { outOfReach } from './failures.js'
+import { isUnprepared, outOfReach } from './failures.js'
 import { quote } from './schema.js'
 
 /** The part of a `Pool` of `pg` that is used. */
@@ -38,6 +39,8 @@ interface PgResult {
 interface PgStatement {
   /** The SQL. */
   readonly text: string
+  /** Keeps it prepared under this name, for as long as the connection lives. */
+  readonly name?: string
   /** The values of its placeholders. */
   readonly values?: Value[]
   /** Rows come as arrays. */
@@ -56,6 +59,8 @@ export class PgDriver implements Driver {
   readonly #pool: PgPool
   readonly #ownsPool: boolean
   readonly #env: Env
+  /** Statements are prepared once for each connection, which spares the server a quarter of its work. */
+  #isPreparing = true
 
   constructor(pool: PgPool, ownsPool: boolean, env: Env) {
     this.#pool = pool
@@ -64,8 +69,20 @@ export class PgDriver implements Driver {
   }
 
   async ask(text: string, values: readonly Value[]): Promise<string | null> {
-    const { rows } = await this.#query({ text, values: [...values], rowMode: 'array' })
+    const statement: PgStatement = { text, values: [...values], rowMode: 'array' }
+    const { rows } = await (this.#isPreparing ? this.#queryPrepared(statement) : this.#query(statement))
     return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
+  }
+
+  /** A pooler in transaction mode may lead to another session each time: it has not run what it does not know, and is not asked so again. */
+  async #queryPrepared(statement: PgStatement): Promise<PgResult> {
+    try {
+      return await this.#query({ ...statement, name: nameOf(statement.text) })
+    } catch (error) {
+      if (!isUnprepared(error)) throw error
+      this.#isPreparing = false
+      return this.#query(statement)
+    }
   }
 
   async run(text: string): Promise<void> {
@@ -128,7 +145,7 @@ export class PgDriver implements Driver {
   }
 
   /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */
-  async #query(statement: PgStatement): Promise<{ rows: unknown[] }> {
+  async #query(statement: PgStatement): Promise<PgResult> {
     const client = await this.#pool.connect()
     return new Promise((resolve, reject) => {
       let isOver = false
@@ -159,4 +176,16 @@ export class PgDriver implements Driver {
       )
     })
   }
+}
+
+const names = new Map<string, string>()
+
+/** The same text has the same name everywhere: behind a pooler a session that knows it already knows the right one. */
+function nameOf(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = `holdfast_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+    names.set(text, name)
+  }
+  return name
 }

@@ -4,6 +4,7 @@ import { lookSql } from './sql/look.js'
 import { operateSql } from './sql/operate.js'
 import { pulseSql } from './sql/pulse.js'
 import { rowLockSql } from './sql/row-lock.js'
+import { shortWaySql } from './sql/short-way.js'
 import { stateSql } from './sql/state.js'
 import { tablesSql } from './sql/tables.js'
 
@@ -15,7 +16,7 @@ const INSTALL_LOCK = '5219509671615886196'
 
 /** From the tables on: what each version adds to the one before. */
 const STEPS: readonly string[] = [
-  [tablesSql, lineSql, callsSql, pulseSql, operateSql, stateSql, lookSql, rowLockSql].join(''),
+  [tablesSql, lineSql, callsSql, shortWaySql, pulseSql, operateSql, stateSql, lookSql, rowLockSql].join(''),
 ]
 
 /** A name as SQL has it. */

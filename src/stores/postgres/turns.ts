@@ -51,7 +51,7 @@ export class Turns {
 
   /** Never rejects: the calls do. */
   async #send(resource: string, entries: readonly Entry[]): Promise<void> {
-    const { env, space, channel } = this.#context
+    const { env, space, channel, call } = this.#context
     const behind: Entry[] = []
     this.#gathered.set(resource, behind)
     const goOn = (): void => {
@@ -63,15 +63,22 @@ export class Turns {
       this.#gathered.get(resource)?.push(...behind)
     }
     const cancel: Cancel = env.timer(PATIENCE_MS, goOn, { keepAlive: false })
-    const calls = entries.map(({ call }) => call)
-    const claims = calls.filter(({ mode }) => mode !== 'release').length
+    const { routine, values } = inWords(entries.map(({ call }) => call))
     try {
-      const values = [space, encodeText(resource), JSON.stringify(calls), String(claims), channel]
-      const replies = (await this.#context.call('calls', values)) as unknown[]
+      const replies = (await call(routine, [space, encodeText(resource), ...values, channel])) as unknown[]
       for (const [index, { resolve }] of entries.entries()) resolve(replies[index])
     } catch (error) {
       for (const { reject } of entries) reject(error)
     }
     goOn()
   }
+}
+
+/** In the words of the routines: `calls` takes any number, the others the one that is most common. */
+function inWords(calls: readonly LineCall[]): { routine: string; values: Value[] } {
+  const [only] = calls
+  if (only && calls.length === 1)
+    return { routine: only.mode === 'release' ? 'give_back' : 'take', values: [JSON.stringify(only)] }
+  const claims = calls.filter(({ mode }) => mode !== 'release').length
+  return { routine: 'calls', values: [JSON.stringify(calls), String(claims)] }
 }

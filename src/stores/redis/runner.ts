@@ -3,6 +3,7 @@ import type { Driver, Replicas } from './driver.js'
 import { closed } from './failures.js'
 import type { Script, Scripts } from './lua/script.js'
 import { turnScript } from './lua/turn.js'
+import { Silence } from './silence.js'
 
 /** A failure to open is told again for so long. */
 const PAUSE_MS = 20
@@ -21,6 +22,7 @@ export class Runner {
   #isWanted = false
   #opening: Promise<Driver> | undefined
   driver: Driver | undefined
+  #silence: Silence | undefined
 
   constructor(options: RunnerOptions) {
     this.#options = options
@@ -41,7 +43,7 @@ export class Runner {
       (driver) => {
         if (this.#opening !== opening) return
         this.driver = driver
-        void driver.ended?.then(() => this.#forget(opening)).then(() => driver.close())
+        if (driver.ended) this.#watch(driver, opening, driver.ended)
       },
       // However many call while the server is gone, it is not tried without a pause.
       () => void this.#options.env.timer(PAUSE_MS, () => this.#forget(opening), { keepAlive: false }),
@@ -49,10 +51,26 @@ export class Runner {
     return opening
   }
 
+  /** A connection of our own is left when it ends, and when it is silent. One of the user's is the user's to look after. */
+  #watch(driver: Driver, opening: Promise<Driver>, ended: Promise<void>): void {
+    const leave = (): void => {
+      this.#forget(opening)
+      void driver.close()
+    }
+    this.#silence = new Silence(this.#options.env, leave)
+    void ended.then(leave)
+  }
+
   #forget(opening: Promise<Driver>): void {
     if (this.#opening !== opening) return
     this.#opening = undefined
     this.driver = undefined
+    this.#stopWatching()
+  }
+
+  #stopWatching(): void {
+    this.#silence?.stop()
+    this.#silence = undefined
   }
 
   async #openOnce(): Promise<Driver> {
@@ -66,7 +84,8 @@ export class Runner {
 
   async run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     const driver = this.driver ?? (await this.open())
-    return driver.run(this.#scriptOf(scripts), keys, this.#withConstants(args))
+    const reply = driver.run(this.#scriptOf(scripts), keys, this.#withConstants(args))
+    return this.#silence?.during(reply) ?? reply
   }
 
   async runDurably(scripts: Scripts, keys: readonly string[], args: readonly string[], wanted: Replicas) {
@@ -79,6 +98,7 @@ export class Runner {
     const opening = this.#opening
     this.#opening = undefined
     this.driver = undefined
+    this.#stopWatching()
     const driver = await opening?.catch(() => undefined)
     await driver?.close()
   }

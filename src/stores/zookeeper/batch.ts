@@ -12,6 +12,8 @@ interface Written {
 type LineWrite = Extract<MultiOperation, { type: 'create' | 'delete' }>
 
 interface Entry {
+  /** What goes with it, in the same transaction and before it. */
+  readonly first: readonly MultiOperation[]
   readonly operation: LineWrite
   readonly outcome: Deferred<Written>
 }
@@ -33,11 +35,11 @@ export class Batch {
   }
 
   /** A write that belongs to a line. Sent before anything that is asked for in a later turn. */
-  write(operation: LineWrite, line: string): Promise<Written> {
+  write(operation: LineWrite, line: string, first: readonly MultiOperation[] = []): Promise<Written> {
     if (this.#lines.has(line) || this.#entries.length === MOST) this.send()
     if (this.#entries.length === 0) process.nextTick(() => this.send())
     const outcome = deferred<Written>()
-    this.#entries.push({ operation, outcome })
+    this.#entries.push({ first, operation, outcome })
     this.#lines.add(line)
     return outcome.promise
   }
@@ -53,11 +55,9 @@ export class Batch {
 
   async #together(entries: readonly Entry[]): Promise<void> {
     try {
-      const operations = entries.map(({ operation }) => operation)
-      const { zxid, results } = await this.#session.write((zk) => zk.multi(operations))
-      entries.forEach(({ operation, outcome }, index) => {
-        const result = results[index]
-        outcome.resolve({ zxid, path: result?.type === 'create' ? result.path : operation.path })
+      const written = await this.#multi(entries)
+      entries.forEach(({ outcome }, index) => {
+        outcome.resolve(written[index] as Written)
       })
     } catch (error) {
       // One of them cannot be done, so none was. Which one that is, and whether others are like it, shows one by one.
@@ -69,21 +69,35 @@ export class Batch {
     }
   }
 
-  async #alone({ operation, outcome }: Entry): Promise<void> {
+  async #alone(entry: Entry): Promise<void> {
+    const { outcome } = entry
     try {
-      outcome.resolve(await this.#one(operation))
+      outcome.resolve(await this.#one(entry))
     } catch (error) {
       outcome.reject(error)
     }
   }
 
-  async #one(operation: LineWrite): Promise<Written> {
+  async #multi(entries: readonly Entry[]): Promise<Written[]> {
+    const operations = entries.flatMap(({ first, operation }) => [...first, operation])
+    const { zxid, results } = await this.#session.write((zk) => zk.multi(operations))
+    let index = -1
+    return entries.map(({ first, operation }) => {
+      index += first.length + 1
+      const result = results[index]
+      return { zxid, path: result?.type === 'create' ? result.path : operation.path }
+    })
+  }
+
+  async #one(entry: Entry): Promise<Written> {
+    const { first, operation } = entry
+    if (first.length > 0) return (await this.#multi([entry]))[0] as Written
     if (operation.type === 'create') {
-      const { path, ...options } = operation
-      const made = await this.#session.write((zk) => zk.create(path, options))
+      const made = await this.#session.write((zk) => zk.create(operation.path, operation))
       return { zxid: made.stat.czxid, path: made.path }
     }
     const { path } = operation
-    return { ...(await this.#session.write((zk) => zk.delete(path))), path }
+    const { zxid } = await this.#session.write((zk) => zk.delete(path))
+    return { zxid, path }
   }
 }

@@ -6,6 +6,7 @@ import type {
   ClaimRequest,
   ClaimView,
   Connection,
+  Finding,
   InspectQuery,
   LineView,
   StateChange,
@@ -13,6 +14,7 @@ import type {
   StateValue,
 } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
+import { checkAccess, checkServers, tryLock } from './check.js'
 import { closed, storeFailure } from './failures.js'
 import { notShared } from './format.js'
 import type { Line } from './line.js'
@@ -55,10 +57,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       const stay = known?.isAlive(callAt) ? known : new Stay(this.#places, request, callAt)
       if (known && known !== stay) this.#discard(known)
       this.#stays.set(key, stay)
-      this.#lapseBy(stay.expiresAt)
+      this.#lapseBy(stay.term.expiresAt)
       const reply = await stay.turn(() => this.#reply(stay, request, callAt))
       if (reply.status === 'refused') this.#stays.delete(key)
-      else this.#lapseBy(stay.expiresAt)
+      else this.#lapseBy(stay.term.expiresAt)
       return reply
     })
   }
@@ -128,6 +130,20 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     }
   }
 
+  trouble(): string | null {
+    return this.#places.session.trouble
+  }
+
+  check(): Promise<Finding[]> {
+    return this.#call(async () => {
+      const { session, env, format } = this.#places
+      const findings = await checkServers(session, env)
+      const resource = `holdfast-doctor-${env.id()}`
+      const failure = await tryLock(this, resource, format.isOwn)
+      return [...findings, ...(await checkAccess(this.#places, resource, failure))]
+    })
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -168,11 +184,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   async #enter(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
-    const taken = await this.#takeOver(stay, request)
-    if (typeof taken !== 'boolean') return taken
-    if (taken) {
-      await stay.settle()
-      return null
+    if (request.adopts || request.steal) {
+      const taken = await this.#takeOver(stay, request)
+      if (typeof taken !== 'boolean') return taken
+      if (taken) {
+        await stay.settle()
+        return null
+      }
     }
     if (!request.queue) {
       // Look first: a try that fails leaves no trace, not even for a moment.
@@ -180,6 +198,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       if (refusal) return { status: 'refused', ...refusal }
     }
     const line = await stay.enter()
+    if (!line) return null
     this.#tidy(request.resource, line)
     if (!line.agrees(request)) {
       const { capacity = 0 } = line
@@ -192,8 +211,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   /** false: there is nothing to take over, so it joins the line like any other. */
   #takeOver(stay: Stay, request: ClaimRequest): Promise<ClaimReply | boolean> {
     if (request.adopts) return adopt(this.#places, stay, request, request.adopts)
-    if (request.steal === true) return steal(this.#places, stay, request)
-    return Promise.resolve(false)
+    return steal(this.#places, stay, request)
   }
 
   /** Whoever comes by tidies. */
@@ -225,7 +243,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     const stay = this.#alive(beat, callAt)
     if (!stay) return { status: 'gone' }
     stay.keep(callAt, beat.leaseMs, beat.presenceMs)
-    this.#lapseBy(stay.expiresAt)
+    this.#lapseBy(stay.term.expiresAt)
     if (stay.state !== 'held') return stay.beatReply(callAt)
     // On a shared line a writer that has become a reader goes on to keep everybody out, which is safe.
     const { permits, block: wanted } = beat
@@ -239,7 +257,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   #leftMs(resource: string, id: string): number | undefined {
     const stay = this.#stays.get(keyOf({ resource, id }))
-    return stay && stay.expiresAt - this.#places.env.now()
+    return stay && stay.term.expiresAt - this.#places.env.now()
   }
 
   #lapseBy(at: number): void {
@@ -257,7 +275,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     this.#lapseAt = Infinity
     let next = Infinity
     for (const [key, stay] of this.#stays) {
-      if (stay.expiresAt > now) next = Math.min(next, stay.expiresAt)
+      if (stay.term.expiresAt > now) next = Math.min(next, stay.term.expiresAt)
       else {
         this.#stays.delete(key)
         this.#discard(stay)
@@ -322,7 +340,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 }
 
 function keyOf({ resource, id }: { resource: string; id: string }): string {
-  return JSON.stringify([resource, id])
+  return `${id.length} ${id}${resource}`
 }
 
 interface Refusal {

@@ -10,7 +10,14 @@ import {
 } from './names.js'
 
 /** What a claim that waits has to watch: one node, or the list of the line. */
-export type Cue = { readonly type: 'node'; readonly name: string } | { readonly type: 'line' }
+export type Cue = NodeCue | { readonly type: 'line' }
+
+interface NodeCue {
+  readonly type: 'node'
+  readonly name: string
+  /** Nothing else is in the way: the claim holds when that one has held everything and says that it leaves. */
+  readonly isAll: boolean
+}
 
 /** A line as a list of node names tells it. */
 export class Line {
@@ -26,12 +33,16 @@ export class Line {
   constructor(names: readonly string[], lastJump: bigint, format: Format = OWN_FORMAT) {
     // Others write to the node of a line for reasons of their own.
     this.lastJump = format.isOwn ? lastJump : 0n
-    this.claims = names
-      .map((name) => format.parse(name))
-      .filter((claim) => claim !== null)
-      .sort((one, other) => compareSequences(one.sequence, other.sequence))
-    this.pin = names.map(parsePin).find((pin) => pin !== null)
-    this.mark = names.map(parseMark).find((mark) => mark !== null)
+    const claims: ClaimName[] = []
+    for (const name of names) {
+      const claim = format.parse(name)
+      if (claim) claims.push(claim)
+      else {
+        this.pin ??= parsePin(name)
+        this.mark ??= parseMark(name)
+      }
+    }
+    this.claims = claims.sort((one, other) => compareSequences(one.sequence, other.sequence))
     this.#holdCount = this.#countHolds()
     this.#indexes = new Map(this.claims.map(({ name }, index) => [name, index]))
   }
@@ -80,8 +91,12 @@ export class Line {
   #lockCue(index: number): Cue {
     const mine = this.claims[index]?.permits ?? 0
     const ahead = this.claims.slice(0, index)
-    const barring = ahead.findLast(({ permits }) => permits + mine > EXCLUSIVE) ?? ahead.at(-1)
-    return { type: 'node', name: barring?.name ?? '' }
+    const last = ahead.findLastIndex(({ permits }) => permits + mine > EXCLUSIVE)
+    const barring = ahead.at(last)
+    const between = last < 0 ? ahead : ahead.slice(last + 1)
+    const permits = between.reduce((sum, claim) => sum + claim.permits, mine)
+    const isAll = barring?.permits === EXCLUSIVE && permits <= EXCLUSIVE && !this.pin && !this.mark
+    return { type: 'node', name: barring?.name ?? '', isAll }
   }
 
   /**
@@ -90,7 +105,7 @@ export class Line {
    */
   #countingCue(index: number): Cue {
     if (index === this.#holdCount) return { type: 'line' }
-    return { type: 'node', name: this.claims[index - 1]?.name ?? '' }
+    return { type: 'node', name: this.claims[index - 1]?.name ?? '', isAll: false }
   }
 
   #countHolds(): number {

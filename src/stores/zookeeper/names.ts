@@ -40,7 +40,7 @@ export function encode(text: string): string {
 }
 
 export function decode(name: string): string {
-  return decodeURIComponent(name)
+  return name.includes('%') ? decodeURIComponent(name) : name
 }
 
 /** What a claim's node is called, up to the number that the server adds. */
@@ -59,18 +59,18 @@ export function pinName(declared: number, capacity: number): string {
   return `${PIN},${declared},${capacity}`
 }
 
-export function parsePin(name: string): PinName | null {
+export function parsePin(name: string): PinName | undefined {
   const [kind, declared, capacity] = name.split(',')
-  return kind === PIN ? { name, declared: Number(declared), capacity: Number(capacity) } : null
+  return kind === PIN ? { name, declared: Number(declared), capacity: Number(capacity) } : undefined
 }
 
 export function markName(heldUpTo: number): string {
   return `${MARK},${heldUpTo}`
 }
 
-export function parseMark(name: string): MarkName | null {
+export function parseMark(name: string): MarkName | undefined {
   const [kind, heldUpTo] = name.split(',')
-  return kind === MARK ? { name, heldUpTo: Number(heldUpTo) } : null
+  return kind === MARK ? { name, heldUpTo: Number(heldUpTo) } : undefined
 }
 
 /** null: no claim of ours. */
@@ -78,11 +78,18 @@ export function parseClaim(name: string): ClaimName | null {
   const parts = name.split(',')
   const [id, permits, capacity] = parts
   if (id === undefined || (parts.length !== 4 && parts.length !== 5)) return null
-  const sequence = Number(parts.at(-1))
-  const numbers = [Number(permits), Number(capacity), sequence]
-  if (!numbers.every(Number.isSafeInteger)) return null
-  const fence = parts.length === 5 ? Number(parts[3]) : null
-  return { name, id: decode(id), permits: Number(permits), capacity: Number(capacity), sequence, fence }
+  const claim = {
+    name,
+    id: decode(id),
+    permits: Number(permits),
+    capacity: Number(capacity),
+    sequence: Number(parts.at(-1)),
+    fence: parts.length === 5 ? Number(parts[3]) : null,
+  }
+  const { isSafeInteger } = Number
+  return isSafeInteger(claim.permits) && isSafeInteger(claim.capacity) && isSafeInteger(claim.sequence)
+    ? claim
+    : null
 }
 
 /**

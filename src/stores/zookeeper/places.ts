@@ -2,6 +2,7 @@ import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
 import type { Stat } from '../../drivers/zookeeper/index.js'
 import { Batch } from './batch.js'
+import { Emptied } from './emptied.js'
 import { hasCode } from './failures.js'
 import type { Format } from './format.js'
 import { Line } from './line.js'
@@ -40,11 +41,14 @@ export class Places {
   readonly lines: string
   readonly states: string
   readonly batch: Batch
+  readonly emptied = new Emptied()
   /** Asked for, and not sent yet. */
   readonly #listings = new Map<string, Promise<Line>>()
   /** The claims of this client, by the paths of their nodes. */
   readonly #stays = new Map<string, Stay>()
-  readonly #lasting = new Set<() => void>()
+  /** Those that are not known to last yet. */
+  readonly #fresh = new Set<Stay>()
+  #isAttending = false
 
   constructor(setting: Setting) {
     const { session, env, push, format, root, space } = setting
@@ -87,22 +91,22 @@ export class Places {
 
   stands(path: string, stay: Stay): void {
     this.#stays.set(path, stay)
+    this.#fresh.add(stay)
+    if (this.#isAttending) return
+    this.#isAttending = true
+    this.env.timer(LASTING_MS, () => this.#attend(), { keepAlive: false })
   }
 
-  left(path: string): void {
+  left(path: string, stay: Stay): void {
     this.#stays.delete(path)
-  }
-
-  /** Does something for a claim, if that lasts. */
-  ifLasting(work: () => void): void {
-    if (this.#lasting.size === 0) this.env.timer(LASTING_MS, () => this.#attend(), { keepAlive: false })
-    this.#lasting.add(work)
+    this.#fresh.delete(stay)
   }
 
   #attend(): void {
-    const works = [...this.#lasting]
-    this.#lasting.clear()
-    for (const work of works) work()
+    this.#isAttending = false
+    const stays = [...this.#fresh]
+    this.#fresh.clear()
+    for (const stay of stays) stay.attend()
   }
 
   async #list(path: string): Promise<Line> {

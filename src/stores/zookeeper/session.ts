@@ -1,4 +1,5 @@
 import type { Env } from '../../base/env.js'
+import { parseServers } from '../../drivers/zookeeper/hosts.js'
 import {
   type Acl,
   type Answer,
@@ -7,6 +8,7 @@ import {
   ZooKeeperError,
   type ZooKeeperOptions,
 } from '../../drivers/zookeeper/index.js'
+import { sessionSettings } from '../../drivers/zookeeper/options.js'
 import { hasCode } from './failures.js'
 
 /** What a user of the session wants to know. */
@@ -48,8 +50,20 @@ export class SharedSession {
     return this.#client?.session?.timeoutMs ?? 0
   }
 
+  /** What was asked for: the servers' tick and the session's time-out, of which they have the last word, and how many of them are named. */
+  get asked(): { timeoutMs: number; tickMs: number; hostCount: number } {
+    const { hosts } = parseServers(this.#servers)
+    const { timeoutMs, tickMs } = sessionSettings(hosts, this.#options)
+    return { timeoutMs, tickMs, hostCount: hosts.length }
+  }
+
   get id(): bigint | null {
     return this.#client?.session?.id ?? null
+  }
+
+  /** Why no server answers, if that is known. */
+  get trouble(): string | null {
+    return this.#client?.lastFailure?.message ?? null
   }
 
   join(user: SessionUser): void {
@@ -68,6 +82,17 @@ export class SharedSession {
     const client = this.#client
     this.#client = null
     await client?.close()
+  }
+
+  /** Does something with a session of its own, which sees also what is outside the chroot. */
+  async aside<T>(work: (zk: ZooKeeperClient) => Promise<T>): Promise<T> {
+    const [servers = ''] = this.#servers.split('/')
+    const client = new ZooKeeperClient(servers, this.#options)
+    try {
+      return await work(client)
+    } finally {
+      await client.close()
+    }
   }
 
   /** The client of the present session. */

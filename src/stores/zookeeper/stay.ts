@@ -1,13 +1,13 @@
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
-import type { MultiOperation, Stat, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
-import { hasCode, isUncertain } from './failures.js'
-import type { Cue, Line } from './line.js'
+import type { WatchListener } from '../../drivers/zookeeper/index.js'
+import { dataOf, find, join, lookAt, type Made, remove, replace, touchLine } from './asking.js'
+import { isUncertain } from './failures.js'
+import type { Line } from './line.js'
+import { Lookout } from './lookout.js'
 import { type ClaimName, checkBlock, fenceOf, lastFenceOf, successorName } from './names.js'
-import { type Places, writeData } from './places.js'
-
-/** Asked for so often when the line's node vanishes between being made and being used. */
-const MOST_ATTEMPTS = 5
+import type { Places } from './places.js'
+import { Term } from './term.js'
 
 /**
  * - `unknown`: not asked for yet, or what became of the asking is not known
@@ -21,46 +21,48 @@ export class Stay {
   state: State = 'unknown'
   readonly resource: string
   readonly id: string
-  /** When it lapses, if nobody speaks of it: kept by us, as the server knows only the session. */
-  expiresAt: number
+  readonly term: Term
   /** It may have a node, though we do not know its name. */
   isUncertain = false
   readonly #places: Places
-  readonly #askedAt: number
+  /** The path of the line's node. */
+  readonly #line: string
   readonly #request: ClaimRequest
-  #name: ClaimName | null = null
-  #fence = 0
-  #grantedAt = Number.NaN
-  #isNext = false
-  #grantsAbove = 0
-  #hasWaited = false
-  #owesMark = false
-  #isOwnWatched = false
-  #cue: { readonly path: string; readonly stop: () => void } | null = null
+  readonly #lookout: Lookout
   /** Claims of the same client that wait for the end of this one. */
   readonly #followers = new Set<Stay>()
+  #name: ClaimName | null = null
+  #fence = 0
   /** The last of its fences. */
   #topFence = 0
+  /** Its node is the one that it came with, and no fences were added: those behind it have higher ones. */
+  #isOriginal = false
+  /** Nobody else was in the line when it was granted. */
+  #isAlone = false
+  #isNext = false
+  #grantsAbove = 0
+  #owesMark = false
+  #isOwnWatched = false
   /** The node that we are about to put another one in the place of. */
   #leaving: string | null = null
-  #seenMark = ''
   #isStale = false
   #settling: Promise<void> | null = null
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(places: Places, request: ClaimRequest, now: number) {
+    checkBlock(request.block)
     this.#places = places
     this.#request = request
-    checkBlock(request.block)
     this.resource = request.resource
     this.id = request.id
-    this.#askedAt = now
-    this.expiresAt = now + request.presenceMs
+    this.term = new Term(request, now)
+    this.#line = places.lineOf(request.resource)
+    this.#lookout = new Lookout(places, this.#line, this)
   }
 
   /** In line, for all we know. */
   isAlive(now: number): boolean {
-    return this.state !== 'gone' && this.expiresAt > now
+    return this.state !== 'gone' && this.term.expiresAt > now
   }
 
   /** One call for a claim at a time, in the order in which they came. */
@@ -70,79 +72,38 @@ export class Stay {
     return result
   }
 
-  /** Joins the end of the line. The line as it was then. */
-  async enter(): Promise<Line> {
-    const { session, format } = this.#places
-    const prefix = `${this.#line}/${format.prefix(this.#request)}`
-    const mode = 'ephemeralSequential'
-    const create = { type: 'create', path: prefix, mode, data: this.#data(), acl: session.acl } as const
-    for (let attempt = 1; ; attempt++) {
-      // Both at once: the server handles them in order, so the list has the node and everything before it.
-      const creating = this.#certain(this.#places.batch.write(create, this.#line))
-      const listing = this.#places.list(this.resource)
-      listing.catch(() => {})
-      try {
-        const { path, zxid } = await creating
-        const name = path.slice(this.#line.length + 1)
-        this.#stand(name, zxid)
-        const line = await listing
-        // A batch that was refused is sent again one by one: then the list was there before the node.
-        return line.find(name) ? line : await this.#places.list(this.resource)
-      } catch (error) {
-        if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
-        await session.makePath(this.#line)
-      }
+  /** Joins the end of the line. The line as it was then; null: nobody else was in it, and the claim holds. */
+  async enter(): Promise<Line | null> {
+    const stand = (made: Made): void => {
+      this.#stand(made)
+      this.#isOriginal = true
     }
+    const line = await this.#certain(join(this.#places, this.#request, stand))
+    if (line) return line
+    this.#isAlone = true
+    this.#hold()
+    return null
   }
 
   /** Takes the place of others, who leave in the same step. false: they were not there any more. */
   async replace(others: readonly ClaimName[], place: Omit<ClaimName, 'name' | 'id'>): Promise<boolean> {
-    const { session } = this.#places
-    const name = successorName({ ...place, id: this.id })
-    const path = `${this.#line}/${name}`
-    const operations: MultiOperation[] = [
-      ...others.map((other) => ({ type: 'delete', path: `${this.#line}/${other.name}` }) as const),
-      { type: 'create', path, mode: 'ephemeral', data: this.#data(), acl: session.acl },
-    ]
-    // Tells those who came before this transaction, and are granted after it, to take a later fence than their own.
-    if (place.fence === null) operations.push({ type: 'set', path: this.#line, data: '' })
-    try {
-      const { zxid } = await this.#certain(session.write((zk) => zk.multi(operations)))
-      this.#tellRobbed(others)
-      this.#stand(name, zxid)
-    } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
-      throw error
-    }
+    const unnamed = { ...place, id: this.id }
+    const claim = { ...unnamed, name: successorName(unnamed) }
+    const data = dataOf(this.#places, this.#request)
+    const zxid = await this.#certain(replace(this.#places, this.#line, others, claim, data))
+    if (zxid === null) return false
+    this.#tellRobbed(others)
+    this.#stand({ claim, zxid })
     return true
-  }
-
-  /** Those of our own client; others see their nodes vanish. */
-  #tellRobbed(others: readonly ClaimName[]): void {
-    for (const { name } of others) {
-      const robbed = this.#places.stayAt(`${this.#line}/${name}`)
-      if (robbed !== this) robbed?.lose()
-    }
   }
 
   /** Looks for the node of a request whose answer was lost. */
   async recover(): Promise<boolean> {
-    const { session, format } = this.#places
-    // Whatever was on its way when the connection broke is through, or refused for good, when this is answered.
-    await session.zk.sync(this.#line).catch((error) => {
-      if (!hasCode(error, 'NO_NODE')) throw error
-    })
-    const line = await this.#places.list(this.resource)
-    for (const { name } of line.claims.filter(({ id }) => id === format.idInName(this.id))) {
-      const { stat } = await session.zk.exists(`${this.#line}/${name}`)
-      // A node of a session of ours that is about to end would take our hold with it.
-      if (stat?.ephemeralOwner !== session.id) continue
-      this.#stand(name, stat?.czxid ?? 0n)
-      return true
-    }
+    const found = await find(this.#places, this.#request)
+    if (found) this.#stand(found)
+    else this.#forget()
     this.isUncertain = false
-    this.#forget()
-    return false
+    return found !== null
   }
 
   /** Finds out where it stands, in this line if one is given. Also what others ask for meanwhile is answered by it. */
@@ -163,6 +124,11 @@ export class Stay {
     if (this.state === 'waiting') await this.settle()
   }
 
+  /** It lasts: from now on the server tells us what becomes of its node. */
+  attend(): void {
+    if (!this.#isOwnWatched) void this.#watchOwn().catch(() => {})
+  }
+
   /** Leaves the line. false: it was not there any more. */
   async leave(): Promise<boolean> {
     for (;;) {
@@ -170,11 +136,12 @@ export class Stay {
       const name = this.#name
       if (!name) return false
       const isHead = this.state === 'held' && name.permits === EXCLUSIVE
-      const hasLeft = await this.#remove(name)
+      const departure = await this.#remove(name, isHead)
       // It may have taken another node meanwhile, in the place of this one.
-      if (!hasLeft && (this.isUncertain || this.#name !== name)) continue
-      this.#forget(isHead && hasLeft)
-      return hasLeft
+      if (!departure && (this.isUncertain || this.#name !== name)) continue
+      if (departure && isHead && this.#isAlone) this.#places.emptied.remember(this.resource, departure)
+      this.#forget(isHead && departure !== null)
+      return departure !== null
     }
   }
 
@@ -187,32 +154,25 @@ export class Stay {
   /** Reserves further fences, above all that were given so far; the first of them. null: it is not there any more. */
   async reserve(block: number): Promise<number | null> {
     checkBlock(block)
-    const own = `${this.#line}/${this.#name?.name}`
-    try {
-      const { zxid } = await this.#places.session.write((zk) =>
-        zk.multi([
-          { type: 'check', path: own },
-          { type: 'set', path: this.#line, data: '' },
-        ]),
-      )
-      this.#topFence = lastFenceOf(zxid)
-      return fenceOf(zxid)
-    } catch (error) {
-      if (!hasCode(error, 'NO_NODE')) throw error
+    this.#isOriginal = false
+    const zxid = this.#name && (await touchLine(this.#places, this.#line, this.#name))
+    if (zxid === null) {
       this.lose()
       return null
     }
+    this.#topFence = lastFenceOf(zxid)
+    return fenceOf(zxid)
   }
 
   /** Speaks of it: it lives on for so long. */
   keep(now: number, leaseMs: number, presenceMs: number): void {
-    const wanted = this.state === 'held' ? Math.min(now + leaseMs, this.#capAt) : now + presenceMs
-    this.expiresAt = Math.max(this.expiresAt, wanted)
+    if (this.state === 'held') this.term.keepHold(now, leaseMs)
+    else this.term.keepPlace(now, presenceMs)
   }
 
   claimReply(callAt: number): ClaimReply {
     if (this.state === 'held') return { status: 'granted', fence: this.#fence, leaseMs: this.#leftMs(callAt) }
-    this.#hasWaited = true
+    this.term.hasWaited = true
     return this.#waiting(callAt)
   }
 
@@ -229,48 +189,44 @@ export class Stay {
     this.#places.push({ type: 'lost', resource: this.resource, id: this.id })
   }
 
-  get #line(): string {
-    return this.#places.lineOf(this.resource)
+  /** The follower is told when this one leaves. Returns what ends that. */
+  follow(follower: Stay): () => void {
+    this.#followers.add(follower)
+    return () => this.#followers.delete(follower)
   }
 
-  get #capAt(): number {
-    return this.#grantedAt + (this.#request.maxHoldMs ?? Infinity)
+  /** What this one waits for has happened. `isSure`: it was the head of the line and has left, so this one is it now. */
+  onCue(isSure: boolean): void {
+    if (isSure && this.state === 'waiting' && !this.isUncertain && !this.#settling) this.#hold()
+    else void this.settle().catch(() => {})
   }
 
   /** The lease ends with what we keep, and with what the leader surely gives the session. */
   #leftMs(callAt: number): number {
-    return Math.min(this.expiresAt, this.#places.session.validUntil) - callAt
+    return Math.min(this.term.expiresAt, this.#places.session.validUntil) - callAt
   }
 
   #waiting(callAt: number): Waiting {
-    const presenceMs = this.#leftMs(callAt)
-    return {
-      status: 'waiting',
-      presenceMs,
-      isNext: this.#isNext,
-      freeInMs: null,
-      grantsAbove: this.#grantsAbove,
-    }
+    const [presenceMs, isNext, grantsAbove] = [this.#leftMs(callAt), this.#isNext, this.#grantsAbove]
+    return { status: 'waiting', presenceMs, isNext, freeInMs: null, grantsAbove }
   }
 
-  #data(): string {
-    const { info } = this.#request
-    return writeData({ info, timeoutMs: this.#places.session.timeoutMs })
-  }
-
-  /** false: there is no such node. */
-  async #remove({ name }: ClaimName): Promise<boolean> {
+  async #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
     // Ours to take away: its end is no news.
     const before = this.state
     this.state = 'gone'
     try {
-      await this.#places.batch.write({ type: 'delete', path: `${this.#line}/${name}` }, this.#line)
-      return true
+      return await remove(this.#places, this.#line, name, isHead && this.#isAwaited)
     } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
       this.state = before
       throw error
     }
+  }
+
+  /** Whether others are likely to wait for its word that it leaves, and may go by it. */
+  get #isAwaited(): boolean {
+    const { format } = this.#places
+    return this.term.hasWaited && this.#followers.size === 0 && this.#isOriginal && format.isOwn
   }
 
   async #certain<T>(writing: Promise<T>): Promise<T> {
@@ -282,18 +238,24 @@ export class Stay {
     }
   }
 
-  #stand(name: string, zxid: bigint): void {
+  #stand({ claim, zxid }: Made): void {
     if (this.#name) this.#vacate(this.#name, false)
-    this.#name = this.#places.format.parse(name)
-    this.#fence = this.#name?.fence ?? fenceOf(zxid)
+    this.#name = claim
+    this.#fence = claim.fence ?? fenceOf(zxid)
     this.#topFence = lastFenceOf(zxid)
     this.isUncertain = false
+    this.#isOriginal = false
     this.#isOwnWatched = false
     if (this.state === 'unknown') this.state = 'waiting'
-    this.#places.stands(`${this.#line}/${name}`, this)
-    this.#places.ifLasting(() => {
-      if (!this.#isOwnWatched) void this.#watchOwn().catch(() => {})
-    })
+    this.#places.stands(`${this.#line}/${claim.name}`, this)
+  }
+
+  /** Those of our own client; others see their nodes vanish. */
+  #tellRobbed(others: readonly ClaimName[]): void {
+    for (const { name } of others) {
+      const robbed = this.#places.stayAt(`${this.#line}/${name}`)
+      if (robbed !== this) robbed?.lose()
+    }
   }
 
   async #settle(line?: Line): Promise<void> {
@@ -323,7 +285,7 @@ export class Stay {
     this.#grantsAbove = Math.max(this.#fence - 1, this.#isBehind(line) ? lastFenceOf(line.lastJump) : 0)
     if (standing.isHeld) return this.#grant(line, mine)
     this.#isNext = standing.isNext
-    await this.#watch(standing.cue, mine)
+    if (await this.#lookout.watch(standing.cue, mine)) this.#isStale = true
   }
 
   #isBehind(line: Line): boolean {
@@ -333,6 +295,7 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
+    this.#isAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#places.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
     // Whoever waits behind us is next now, and watches our node: it may have seen us wait before we knew of it.
@@ -342,23 +305,10 @@ export class Stay {
 
   #hold(): void {
     this.state = 'held'
-    // Whoever need not wait counts from the asking, however long the answer took.
-    this.#grantedAt = this.#hasWaited ? this.#places.env.now() : this.#askedAt
-    this.#unwatch()
-    // A promotion refreshes nothing: only the next word of its owner starts the lease.
-    if (!this.#hasWaited) this.expiresAt = this.#askedAt + this.#request.leaseMs
-    this.expiresAt = Math.min(this.expiresAt, this.#capAt)
-    if (this.#hasWaited)
+    this.#lookout.stop()
+    this.term.grant(this.#places.env.now())
+    if (this.term.hasWaited)
       this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
-  }
-
-  /** The claim that this one waits for has left. If that was the head of the line, this one is it now: nothing else was between them. */
-  #follow({ isHead, lastFence }: { isHead: boolean; lastFence: number }): void {
-    this.#cue = null
-    const isSure = isHead && this.state === 'waiting' && !this.isUncertain && !this.#settling
-    // Where the head has taken fences after we came, a list tells from which one to go on.
-    if (isSure && lastFence < this.#fence) this.#hold()
-    else void this.settle().catch(() => {})
   }
 
   /** Puts a new node in the place of ours. */
@@ -374,77 +324,21 @@ export class Stay {
   async #mark(): Promise<void> {
     const name = this.#name
     if (!name || this.state === 'gone') return
-    await this.#places.session.write((zk) => zk.setData(`${this.#line}/${name.name}`, this.#data()))
+    const data = dataOf(this.#places, this.#request)
+    await this.#places.session.write((zk) => zk.setData(`${this.#line}/${name.name}`, data))
     this.#owesMark = false
-  }
-
-  async #watch(cue: Cue, mine: ClaimName): Promise<void> {
-    const path = cue.type === 'line' ? this.#line : `${this.#line}/${cue.name}`
-    if (this.#cue?.path === path) return
-    this.#unwatch()
-    const own = mine.capacity === EXCLUSIVE ? this.#places.stayAt(path) : undefined
-    if (!own) return this.#watchOnServer(cue, path, mine)
-    // Of our own claims we know without the server when they leave.
-    own.#followers.add(this)
-    this.#cue = { path, stop: () => own.#followers.delete(this) }
-  }
-
-  async #watchOnServer(cue: Cue, path: string, mine: ClaimName): Promise<void> {
-    const { zk } = this.#places.session
-    const watch = (): void => {
-      if (this.#cue?.stop !== stop) return
-      this.#cue = null
-      void this.settle().catch(() => {})
-    }
-    const stop = (): void => zk.unwatch(path, watch)
-    // Before it is sent: the event may come right behind the answer.
-    this.#cue = { path, stop }
-    try {
-      const isOver =
-        cue.type === 'line' ? await this.#watchLine(zk, mine, watch) : await this.#watchNode(zk, path, watch)
-      if (!isOver) return
-      this.#isStale = true
-    } catch (error) {
-      this.#unwatch()
-      throw error
-    }
-    this.#unwatch()
-  }
-
-  /** Whether the line has changed to our advantage since we listed it. */
-  async #watchLine(zk: ZooKeeperClient, mine: ClaimName, watch: WatchListener): Promise<boolean> {
-    const { children, stat } = await zk.getChildren(this.#line, { watch })
-    const line = this.#places.line(children, stat)
-    const found = line.find(mine.name)
-    return !found || line.standing(found).isHeld
-  }
-
-  /** Whether the node has left, or was marked as granted, since we listed. */
-  async #watchNode(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<boolean> {
-    const stat = await lookAt(zk, path, watch)
-    if (!stat) return true
-    const mark = `${path} ${stat.version}`
-    const isNews = stat.version > 0 && mark !== this.#seenMark
-    this.#seenMark = mark
-    return isNews
-  }
-
-  #unwatch(): void {
-    this.#cue?.stop()
-    this.#cue = null
   }
 
   async #watchOwn(): Promise<void> {
     const name = this.#name
     if (!name || this.state === 'gone') return
-    const path = `${this.#line}/${name.name}`
     const listener: WatchListener = ({ type }) => {
       if (this.#name !== name || this.#leaving === name.name || this.isUncertain) return
       this.#isOwnWatched = false
       if (type === 'deleted') this.lose()
       else void this.#watchOwn().catch(() => {})
     }
-    const stat = await lookAt(this.#places.session.zk, path, listener)
+    const stat = await lookAt(this.#places.session.zk, `${this.#line}/${name.name}`, listener)
     if (this.#name !== name) return
     if (stat) this.#isOwnWatched = true
     else if (!this.isUncertain) this.lose()
@@ -453,24 +347,20 @@ export class Stay {
   #forget(isHead = false): void {
     if (this.#name) this.#vacate(this.#name, isHead)
     this.#name = null
-    this.#unwatch()
+    this.#lookout.stop()
   }
 
   /** `isHead`: it held all, and has left by itself. */
   #vacate({ name }: ClaimName, isHead: boolean): void {
-    this.#places.left(`${this.#line}/${name}`)
+    this.#places.left(`${this.#line}/${name}`, this)
     const followers = [...this.#followers]
     this.#followers.clear()
-    for (const follower of followers) follower.#follow({ isHead, lastFence: this.#topFence })
+    // Where this one has taken fences after the follower came, a list tells from which one to go on.
+    for (const follower of followers) follower.#onLeft(isHead && this.#topFence < follower.#fence)
   }
-}
 
-/** null: it is not there. Then nothing is watched either, unlike with `exists`: nodes of claims never come again. */
-async function lookAt(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<Stat | null> {
-  try {
-    return (await zk.getData(path, { watch })).stat
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return null
-    throw error
+  #onLeft(isSure: boolean): void {
+    this.#lookout.stop()
+    this.onCue(isSure)
   }
 }

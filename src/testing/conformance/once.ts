@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { deferred } from '../../base/deferred.js'
 import type { OnceOptions } from '../../primitives/once.js'
 import { eventually, inTime, now, pass, rejectsWith, settled } from './checks.js'
-import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const PATIENT: OnceOptions = { atLeast: LONG_MS, atMost: LONG_MS }
@@ -197,21 +197,22 @@ export const onceCases: readonly CaseSpec[] = [
     processes: true,
     async run(scene) {
       await withLog(async (file, runs) => {
-        const options = { atLeast: 3000, atMost: LONG_MS, lease: SHORT_MS }
+        const options = { atLeast: 6000, atMost: LONG_MS }
         const [victim, other] = await scene.workers(2)
         assert.ok(victim && other)
         const startedAfter = now()
-        victim.call('once', 'nightly', options, file, LONG_MS).catch(() => {})
+        // Its hold has to outlive a busy moment before the work, and to end soon after the kill.
+        victim.call('once', 'nightly', { ...options, lease: RENEWED_MS }, file, LONG_MS).catch(() => {})
         await eventually('it has begun', async () => (await runs()) === 1)
         await victim.kill()
         await scene.empty('once:nightly')
         // Its hold is gone, and still nobody repeats it.
-        if (await other.call('once', 'nightly', options, file, 0)) assert.ok(now() - startedAfter >= 3000)
+        if (await other.call('once', 'nightly', options, file, 0)) assert.ok(now() - startedAfter >= 6000)
         await eventually(
           'a later tick',
           async () => (await runs()) === 2 || other.call('once', 'nightly', options, file, 0),
         )
-        assert.ok(now() - startedAfter >= 3000, `repeated after ${now() - startedAfter} ms`)
+        assert.ok(now() - startedAfter >= 6000, `repeated after ${now() - startedAfter} ms`)
       })
     },
   },

@@ -2,7 +2,7 @@
 import { ZooKeeperClient } from 'holdfast/zookeeper/client'
 
 const [, , servers, what] = process.argv
-const zk = new ZooKeeperClient(servers, { sessionTimeout: 4000, requestTimeout: 700 })
+const zk = new ZooKeeperClient(servers, { requestTimeout: what === 'waits' ? 700 : '30s' })
 if (what === 'waits') await zk.sync().catch((error) => console.log(error.code))
 else {
   await zk.create('/idle-', { mode: 'ephemeralSequential' })

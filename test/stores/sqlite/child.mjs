@@ -10,11 +10,29 @@ import { sqlite } from '../../../dist/stores/sqlite/index.js'
 const EXCLUSIVE = 2 ** 30
 const [mode, path, ...rest] = workerData ?? process.argv.slice(2)
 const wakers = new Map()
-const client = sqlite(path).connect({
+const store = sqlite(path).connect({
   id: randomUUID(),
   space: 'test',
   push: (news) => wakers.get(news.id)?.(news),
 })
+// As the engine does: a disk that stands still for some seconds makes the store give up, and the call is made again.
+const client = {
+  claim: (request) => patiently(() => store.claim(request)),
+  pulse: (beats) => patiently(() => store.pulse(beats)),
+  release: (resource, id) => patiently(() => store.release(resource, id)),
+  read: (key, watch) => patiently(() => store.read(key, watch)),
+}
+
+async function patiently(call) {
+  const deadline = performance.now() + 30_000
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!error.retryable || performance.now() > deadline) throw error
+    }
+  }
+}
 
 const send = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message))
 const channel = parentPort ?? process
@@ -61,33 +79,37 @@ const modes = {
 
   /** Tells how an attempt to claim fails. */
   async fail() {
-    const error = await client.claim(request('r', randomUUID(), 1000)).then(
+    const error = await store.claim(request('r', randomUUID(), 1000)).then(
       () => null,
       ({ code, message, retryable }) => ({ code, message, retryable }),
     )
     send(error)
   },
 
-  /** Takes RESOURCE again and again until told to stop; under the hold it writes its fence to LOG. */
+  /**
+   * Takes RESOURCE again and again until told to `stop`; under the hold it writes its fence to LOG. Says `ready` after its first turn,
+   * and counts anew when told to `count`: others may not have been there before. Says `enough` after ENOUGH turns from then.
+   */
   async hammer() {
-    const [resource, log, leaseMs] = rest
+    const [resource, log, leaseMs, enough] = rest
     let isRunning = true
-    received().then(() => {
-      isRunning = false
+    let tally = { pairs: 0, longestMs: 0 }
+    channel.on('message', (message) => {
+      if (message === 'count') tally = { pairs: 0, longestMs: 0, isCounted: true }
+      else isRunning = false
     })
-    let pairs = 0
-    let longestMs = 0
     while (isRunning) {
       const id = randomUUID()
       const startedAt = nowMs()
       const { fence, validUntil } = await acquire(resource, id, Number(leaseMs))
-      longestMs = Math.max(longestMs, nowMs() - startedAt)
+      tally.longestMs = Math.max(tally.longestMs, nowMs() - startedAt)
       if (log && nowMs() < validUntil - Number(leaseMs) / 2) appendFileSync(log, `${fence}\n`)
       await client.release(resource, id)
-      pairs += 1
-      if (pairs === 1) send('ready')
+      tally.pairs += 1
+      if (tally.pairs === 1 && !tally.isCounted) send('ready')
+      if (tally.pairs === Number(enough) && tally.isCounted) send('enough')
     }
-    send({ pairs, longestMs })
+    send(tally)
   },
 
   /** For each message: claims RESOURCE, says that it waits, and says when the push came. */
@@ -117,7 +139,7 @@ const modes = {
 
 await modes[mode]()
 if (mode !== 'idle') {
-  await client.close()
+  await store.close()
   if (parentPort) parentPort.close()
   else process.disconnect()
 }

@@ -43,12 +43,22 @@ END $$;
 
 CREATE FUNCTION holdfast.leave(t holdfast.turn, p_id text) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
 DECLARE
-  expiry bigint;
+  c holdfast.claim;
 BEGIN
-  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id RETURNING d.expires INTO expiry;
-  t.is_changed := t.is_changed OR FOUND;
-  t.reply := to_jsonb(coalesce(expiry > t.now, false));
-  RETURN holdfast.settle(t);
+  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id RETURNING d.* INTO c;
+  t.reply := to_jsonb(coalesce(c.expires > t.now, false));
+  IF c.fence IS NOT NULL AND c.permits = t.used THEN
+    t.used := 0;
+    t.capacity := NULL;
+    t.soonest := NULL;
+  ELSIF c.fence IS NOT NULL THEN
+    t.is_stale := true;
+  END IF;
+  t.is_changed := t.is_changed OR c.id IS NOT NULL;
+  IF t.is_stale OR t.next IS NOT NULL OR t.soonest <= t.now THEN
+    t := holdfast.settle(t);
+  END IF;
+  RETURN t;
 END $$;
 
 CREATE FUNCTION holdfast.enter(t holdfast.turn, r holdfast.request) RETURNS holdfast.turn LANGUAGE plpgsql AS $$

@@ -43,6 +43,7 @@ BEGIN
   )
   SELECT count(*) > 0, coalesce(bool_or(r.fence IS NOT NULL), false) INTO found_any, found_held FROM refreshed r;
   t.is_changed := t.is_changed OR found_any;
+  t.is_stale := t.is_stale OR found_held;
   t.is_durable := t.is_durable OR found_held;
   RETURN t;
 END $$;

@@ -22,7 +22,12 @@ CREATE TABLE holdfast.line (
   shift bigint NOT NULL DEFAULT 0,
   places bigint NOT NULL DEFAULT 0,
   declared bigint,
-  pinned bigint
+  pinned bigint,
+  used bigint NOT NULL DEFAULT 0,
+  capacity bigint,
+  soonest bigint,
+  next text COLLATE "C",
+  sole text COLLATE "C"
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE TABLE holdfast.claim (

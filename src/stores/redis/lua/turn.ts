@@ -24,6 +24,7 @@ import { defineScript } from './script.js'
  */
 export const turnScript = defineScript(`
 local claim, release
+local match, format, sub, redisCall = string.match, string.format, string.sub, redis.call
 local mode, id, client, lease, presence, wanted, permits, capacity, maxHold, floor, block
 local wallText = string.format('%.0f', wall)
 local retentionUs = retentionMs * 1000
@@ -117,12 +118,12 @@ local function takeFree(key, last, ttl)
   local expires = wall + tonumber(lease)
   local endsAt = math.max(expires, newest) + retentionUs
   local isKeptLonger = tonumber(ttl) < endsAt
-  if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionUs) end
-  local fenceText = string.format('%.0f', fence)
-  local lastText = newest == fence and fenceText or string.format('%.0f', newest)
-  redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fenceText .. ' '
-    .. string.format('%.0f', expires) .. ' ' .. wallText .. ' ' .. wanted)
-  if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
+  if isKeptLonger then ttl = format('%.0f', endsAt + retentionUs) end
+  local fenceText = fence == wall and wallText or format('%.0f', fence)
+  local lastText = newest == fence and fenceText or format('%.0f', newest)
+  redisCall('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fenceText .. ' '
+    .. format('%.0f', expires) .. ' ' .. wallText .. ' ' .. wanted)
+  if isKeptLonger then redisCall('PEXPIRE', key, format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
   return 'granted ' .. fenceText .. ' ' .. lease
 end
 
@@ -130,92 +131,92 @@ end
 local function waitingRow(behind, last, ttl)
   local expires = wall + tonumber(presence)
   if tonumber(ttl) < math.max(expires, tonumber(last)) + retentionUs then return end
-  return '- ' .. behind .. string.format(' 0 %.0f ', expires) .. wallText .. ' ' .. wanted
+  return '- ' .. behind .. format(' 0 %.0f ', expires) .. wallText .. ' ' .. wanted
 end
 
 -- One holds, and nobody waits yet.
 local function waitFirst(key, head)
-  local last, ttl, seen, holder, hold, expires, held, most = string.match(head,
+  local last, ttl, seen, holder, hold, expires, held, most = match(head,
     '^(%d+) (%d+) (%d+) (%S+) %- (%- %d+ (%d+) %d+ (%d+) (%d+) .*)$')
   if not last or holder == id or most ~= capacity or tonumber(held) + tonumber(permits) <= tonumber(most) then return end
   if tonumber(expires) <= wall or tonumber(seen) > wall then return end
   if mode == 'try' then return 'busy' end
   local row = waitingRow(holder, last, ttl)
   if not row then return end
-  redis.call('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. held .. ' ' .. expires .. ' ' .. most .. ' '
+  redisCall('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. held .. ' ' .. expires .. ' ' .. most .. ' '
     .. holder .. ' ' .. id .. ' ' .. id .. ' - -', holder, id .. ' ' .. hold, id, row)
-  return 'waiting ' .. presence .. string.format(' 1 %.0f ', tonumber(expires) - wall) .. last
+  return 'waiting ' .. presence .. format(' 1 %.0f ', tonumber(expires) - wall) .. last
 end
 
 local LINE = '^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- %-$'
 
 -- Others wait already.
 local function waitLast(key, head)
-  local last, ttl, seen, used, soonest, most, holder, first, tail = string.match(head, LINE)
+  local last, ttl, seen, used, soonest, most, holder, first, tail = match(head, LINE)
   if not last or first == '-' or most ~= capacity or tonumber(soonest) <= wall or tonumber(seen) > wall then return end
-  local found = redis.call('HMGET', key, id, first, tail)
-  if found[1] or tonumber(string.match(found[2], '^%S+ %S+ 0 (%d+)')) <= wall then return end
+  local found = redisCall('HMGET', key, id, first, tail)
+  if found[1] or tonumber(match(found[2], '^%S+ %S+ 0 (%d+)')) <= wall then return end
   if mode == 'try' then return 'busy' end
   local row = waitingRow(tail, last, ttl)
   if not row then return end
-  redis.call('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. used .. ' ' .. soonest .. ' ' .. most .. ' '
-    .. holder .. ' ' .. first .. ' ' .. id .. ' - -', tail, id .. string.match(found[3], '^%S+(.*)$'), id, row)
+  redisCall('HSET', key, '#', 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. used .. ' ' .. soonest .. ' ' .. most .. ' '
+    .. holder .. ' ' .. first .. ' ' .. id .. ' - -', tail, id .. match(found[3], '^%S+(.*)$'), id, row)
   return 'waiting ' .. presence .. ' 0 - ' .. last
 end
 
 local function quickClaim(key)
   if (mode ~= 'queue' and mode ~= 'try') or tonumber(permits) > tonumber(capacity) then return end
-  local head = redis.call('HGET', key, '#')
+  local head = redisCall('HGET', key, '#')
   if not head then return takeFree(key, '0', '0') end
-  if string.sub(head, 1, 1) == 'l' then return waitLast(key, head) end
-  local last, ttl = string.match(head, '^(%d+) (%d+)$')
+  if sub(head, 1, 1) == 'l' then return waitLast(key, head) end
+  local last, ttl = match(head, '^(%d+) (%d+)$')
   if last then return takeFree(key, last, ttl) end
   return waitFirst(key, head)
 end
 
 -- The only hold goes to the next in line, who wants all of it, too.
 local function handOver(key, head)
-  local last, ttl, seen, used, _, most, holder, first, tail = string.match(head, LINE)
+  local last, ttl, seen, used, _, most, holder, first, tail = match(head, LINE)
   if holder ~= id or first == '-' or tonumber(seen) > wall then return end
-  local found = redis.call('HMGET', key, id, first)
-  local endsAt, held = string.match(found[1], '^%S+ %S+ %d+ (%d+) %d+ (%d+) ')
+  local found = redisCall('HMGET', key, id, first)
+  local endsAt, held = match(found[1], '^%S+ %S+ %d+ (%d+) %d+ (%d+) ')
   if held ~= used or tonumber(endsAt) <= wall then return end
-  local second, expires, claim, share, above, count, receiver = string.match(found[2],
+  local second, expires, claim, share, above, count, receiver = match(found[2],
     '^(%S+) %S+ 0 (%d+) %d+ ((%d+) %d+ 0 (%d+) (%d+) (%S+) .*)$')
   if share ~= most or tonumber(expires) <= wall then return end
   local fence, newest = fencesAfter(tonumber(last), tonumber(above), tonumber(count))
   if tonumber(ttl) < math.max(newest, wall) + retentionUs then return end
-  local fenceText = string.format('%.0f', fence)
-  local lastText = newest == fence and fenceText or string.format('%.0f', newest)
+  local fenceText = fence == wall and wallText or format('%.0f', fence)
+  local lastText = newest == fence and fenceText or format('%.0f', newest)
   local row = ' - ' .. fenceText .. ' ' .. expires .. ' ' .. wallText .. ' ' .. claim
   if second == '-' then
-    redis.call('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. first .. ' -' .. row)
-    redis.call('HDEL', key, id, first)
+    redisCall('HSET', key, '#', lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. first .. ' -' .. row)
+    redisCall('HDEL', key, id, first)
   else
-    redis.call('HSET', key, '#', 'line ' .. lastText .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. share .. ' ' .. expires .. ' ' .. most
+    redisCall('HSET', key, '#', 'line ' .. lastText .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. share .. ' ' .. expires .. ' ' .. most
       .. ' ' .. first .. ' ' .. second .. ' ' .. tail .. ' - -', first, second .. row)
-    redis.call('HDEL', key, id)
+    redisCall('HDEL', key, id)
   end
   if receiver == client then return '1 ' .. fenceText .. ' ' .. first end
-  redis.call('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
+  redisCall('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
   return '1'
 end
 
 local function quickRelease(key)
-  local head = redis.call('HGET', key, '#')
+  local head = redisCall('HGET', key, '#')
   if not head then return '0' end
-  if string.sub(head, 1, 1) == 'l' then return handOver(key, head) end
-  local counter, holder, expires = string.match(head, '^(%d+ %d+) %d+ (%S+) %- %- %d+ (%d+) ')
+  if sub(head, 1, 1) == 'l' then return handOver(key, head) end
+  local counter, holder, expires = match(head, '^(%d+ %d+) %d+ (%S+) %- %- %d+ (%d+) ')
   if holder ~= id or tonumber(expires) <= wall then return end
-  redis.call('HSET', key, '#', counter)
+  redisCall('HSET', key, '#', counter)
   return '1'
 end
 
 local function handle(key, call)
-  id, client = string.match(call, '^release (%S+) (%S+)$')
+  id, client = match(call, '^release (%S+) (%S+)$')
   local isRelease = id ~= nil
   if not isRelease then
-    mode, id, lease, presence, wanted, permits, capacity, maxHold, floor, block = string.match(call,
+    mode, id, lease, presence, wanted, permits, capacity, maxHold, floor, block = match(call,
       '^(%S+) (%S+) (%d+) (%d+) ((%d+) (%d+) (%d+) (%d+) (%d+) .*)$')
   end
   local reply = (isRelease and quickRelease or quickClaim)(key)

@@ -1,0 +1,150 @@
+import type { ClaimRequest } from '../../contract/store.js'
+import type { MultiOperation, Stat, WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
+import { type Departure, isAlone } from './emptied.js'
+import { hasCode } from './failures.js'
+import type { Line } from './line.js'
+import type { ClaimName } from './names.js'
+import { type Places, writeData } from './places.js'
+
+/** Asked for so often when the line's node vanishes between being made and being used. */
+const MOST_ATTEMPTS = 5
+
+/** A claim's node, and the transaction that made it. */
+export interface Made {
+  readonly claim: ClaimName
+  readonly zxid: bigint
+}
+
+/** What a node tells of its claim, for people. */
+export function dataOf({ session }: Places, { info }: ClaimRequest): string {
+  return writeData({ info, timeoutMs: session.timeoutMs })
+}
+
+/**
+ * Puts a claim at the end of its line. `stand` is called as soon as it has its node. The line as it was then; null: nobody else was in it.
+ */
+export async function join(
+  places: Places,
+  request: ClaimRequest,
+  stand: (made: Made) => void,
+): Promise<Line | null> {
+  const line = places.lineOf(request.resource)
+  for (let attempt = 1; ; attempt++) {
+    const left = places.emptied.take(request.resource)
+    // Both at once: the server handles them in order, so the list has the node and everything before it.
+    const creating = create(places, request, line)
+    const listing = left ? null : places.list(request.resource)
+    listing?.catch(() => {})
+    try {
+      const made = await creating
+      stand(made)
+      if (left && isAlone(made.claim.sequence, made.zxid, left)) return null
+      const listed = await (listing ?? places.list(request.resource))
+      // A batch that was refused is sent again one by one: then the list was there before the node.
+      return listed.find(made.claim.name) ? listed : await places.list(request.resource)
+    } catch (error) {
+      if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
+      await places.session.makePath(line)
+    }
+  }
+}
+
+async function create(places: Places, request: ClaimRequest, line: string): Promise<Made> {
+  const { session, format, batch } = places
+  const path = `${line}/${format.prefix(request)}`
+  const [mode, data, { acl }] = ['ephemeralSequential' as const, dataOf(places, request), session]
+  const made = await batch.write({ type: 'create', path, mode, data, acl }, line)
+  const { permits, capacity } = request
+  const claim: ClaimName = {
+    name: made.path.slice(line.length + 1),
+    id: format.idInName(request.id),
+    permits,
+    capacity,
+    sequence: Number(made.path.slice(path.length)),
+    fence: null,
+  }
+  return { claim, zxid: made.zxid }
+}
+
+/** Takes a claim's node away. With `word`, those who watch it know that it held everything and has left. null: there is no such node. */
+export async function remove(
+  { batch }: Places,
+  line: string,
+  { name, sequence }: ClaimName,
+  word: boolean,
+): Promise<Departure | null> {
+  const path = `${line}/${name}`
+  const first: MultiOperation[] = word ? [{ type: 'set', path, data: '' }] : []
+  try {
+    const { zxid } = await batch.write({ type: 'delete', path }, line, first)
+    return { sequence, zxid }
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE')) return null
+    throw error
+  }
+}
+
+/** Puts a claim in the place of others, which leave in the same step; the transaction. null: they were not there any more. */
+export async function replace(
+  { session }: Places,
+  line: string,
+  others: readonly ClaimName[],
+  { name, fence }: ClaimName,
+  data: string,
+): Promise<bigint | null> {
+  const operations: MultiOperation[] = [
+    ...others.map((other) => ({ type: 'delete', path: `${line}/${other.name}` }) as const),
+    { type: 'create', path: `${line}/${name}`, mode: 'ephemeral', data, acl: session.acl },
+  ]
+  // Tells those who came before this transaction, and are granted after it, to take a later fence than their own.
+  if (fence === null) operations.push({ type: 'set', path: line, data: '' })
+  return transaction(session.write((zk) => zk.multi(operations)))
+}
+
+/** A transaction whose fences are above all that were given so far in the line. null: the claim is not there any more. */
+export function touchLine({ session }: Places, line: string, { name }: ClaimName): Promise<bigint | null> {
+  return transaction(
+    session.write((zk) =>
+      zk.multi([
+        { type: 'check', path: `${line}/${name}` },
+        { type: 'set', path: line, data: '' },
+      ]),
+    ),
+  )
+}
+
+/** Looks for the node of a claim whose answer was lost. */
+export async function find(places: Places, { resource, id }: ClaimRequest): Promise<Made | null> {
+  const { session, format } = places
+  const path = places.lineOf(resource)
+  // Whatever was on its way when the connection broke is through, or refused for good, when this is answered.
+  await session.zk.sync(path).catch((error) => {
+    if (!hasCode(error, 'NO_NODE')) throw error
+  })
+  const line = await places.list(resource)
+  for (const claim of line.claims.filter((each) => each.id === format.idInName(id))) {
+    const { stat } = await session.zk.exists(`${path}/${claim.name}`)
+    // A node of a session of ours that is about to end would take our hold with it.
+    if (stat && stat.ephemeralOwner === session.id) return { claim, zxid: stat.czxid }
+  }
+  return null
+}
+
+/** null: it is not there. Then nothing is watched either, unlike with `exists`: nodes of claims never come again. */
+export async function lookAt(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<Stat | null> {
+  try {
+    return (await zk.getData(path, { watch })).stat
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE')) return null
+    throw error
+  }
+}
+
+async function transaction(writing: Promise<{ zxid: bigint }>): Promise<bigint | null> {
+  try {
+    return (await writing).zxid
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE')) return null
+    throw error
+  }
+}
