@@ -43,7 +43,7 @@ async function beside(url, { roundMs, rounds }) {
 async function contention(url, { rounds, turns }) {
   const evenness = Object.fromEntries(NAMES.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder: url, processes: 4, tasks: 16, turns })
+    const result = await contended({ suite: 'mysql', name, folder: url, processes: 4, tasks: 16, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }

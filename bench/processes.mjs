@@ -10,9 +10,9 @@ const LONGEST_MS = 20_000
  * done: a contestant that lets one task run ahead while the others sleep is not rewarded for that. `evenness` is the time at
  * which the first task was done over that of the last: 1 if all were served alike, 0 if somebody was not done in the end.
  */
-export async function contended({ name, folder, processes, tasks, turns }) {
+export async function contended({ suite, name, folder, processes, tasks, turns }) {
   const children = Array.from({ length: processes }, () =>
-    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), String(turns)]),
+    fork(join(import.meta.dirname, 'worker.mjs'), [suite, name, folder, String(tasks), String(turns)]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))
   const start = performance.now()

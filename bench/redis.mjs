@@ -41,7 +41,7 @@ async function contention(url, { rounds, turns }) {
   const names = ['redis-semaphore', 'redlock', 'holdfast ioredis', 'holdfast node-redis']
   const evenness = Object.fromEntries(names.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder: url, processes: 4, tasks: 16, turns })
+    const result = await contended({ suite: 'redis', name, folder: url, processes: 4, tasks: 16, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }
