@@ -19,7 +19,6 @@ Suites: ${SUITES.join(', ')} (default: all)
 } else {
   for (const name of positionals.length > 0 ? positionals : SUITES) {
     if (!SUITES.includes(name)) throw new Error(`No suite '${name}'; there are ${SUITES.join(', ')}`)
-    // Only when its turn has come: a peer that is imported may slow down every promise of the process.
     const { [name]: suite } = await import(`./${name}.mjs`)
     await suite({ roundMs: values.quick ? 300 : 1500, rounds: values.quick ? 3 : 5, quick: values.quick })
   }

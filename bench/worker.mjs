@@ -3,7 +3,7 @@
 
 const WARM_UP_MS = 1500
 const [suite, name, folder, tasks, turns] = process.argv.slice(2)
-// Only these: a peer of another suite may slow down every promise of the process.
+// Only those of this suite: the peers of the others are nothing to it.
 const file = suite === 'embedded' ? './contenders.mjs' : `./${suite}-contenders.mjs`
 const [contenders] = Object.values(await import(file))
 const { pair, close } = await contenders[name](folder)
