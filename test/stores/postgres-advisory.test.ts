@@ -6,7 +6,7 @@ import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/
 import { describeOn } from '../servers/availability.js'
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
-import { openPool } from './postgres/pools.js'
+import { openPgPool, openPool } from './postgres/pools.js'
 
 /** As the page has it for other languages. */
 const KEY_IN_SQL = "('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
@@ -25,8 +25,7 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
   afterAll(() => server.stop())
 
   const openLocks = (max = 3): ReturnType<typeof advisory> & { pool: pg.Pool } => {
-    const pool = new pg.Pool({ connectionString: server.url, max })
-    pool.on('error', () => {})
+    const pool = openPgPool(server.url, max)
     endings.push(() => pool.end())
     return Object.assign(advisory(pool), { pool })
   }
@@ -197,7 +196,7 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     await server.query(
       'create role reader login superuser; alter role reader set default_transaction_read_only = on',
     )
-    const pool = openPool('pg', server.url.replace('postgres@', 'reader@'), 3) as pg.Pool
+    const pool = openPgPool(server.url.replace('postgres@', 'reader@'), 3)
     endings.push(() => pool.end())
     const held = new Watched(advisory(pool).acquire('before', { wait: '2s' }))
     const error = await rejectsWith('STORE_UNAVAILABLE', held.promise)
@@ -226,7 +225,7 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
 describeOn('pgbouncer', 'advisory locks of PostgreSQL behind a pooler in transaction mode', () => {
   it('are refused, or their loss is told, as soon as the session is another one', async () => {
     const pooler = await startPgBouncer()
-    const pool = new pg.Pool({ connectionString: pooler.url, max: 20 })
+    const pool = openPgPool(pooler.url, 20)
     try {
       const locks = advisory(pool)
       const hold = await locks.acquire('door')

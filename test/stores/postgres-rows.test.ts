@@ -1,10 +1,10 @@
-import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimRequest, Connection } from '../../src/contract/store.js'
 import { postgres } from '../../src/stores/postgres/index.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { borrowPostgres } from '../servers/postgres.js'
+import { openPgPool } from './postgres/pools.js'
 
 const CAPACITY = 4
 const NAMES = ['one', 'two', 'three']
@@ -28,7 +28,7 @@ describeOn(
       timeout: 120_000,
     }, async () => {
       const server = await borrowPostgres()
-      const pool = new pg.Pool({ connectionString: server.url, max: 10 })
+      const pool = openPgPool(server.url, 10)
       const connections = Array.from({ length: 4 }, (_each, index) =>
         postgres(pool, { schema: 'rows', retention: `${index + 1}m` }).connect({
           id: `client ${index}`,

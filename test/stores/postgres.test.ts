@@ -7,7 +7,7 @@ import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
-import { openPool } from './postgres/pools.js'
+import { openPgPool, openPool } from './postgres/pools.js'
 
 describeOn('postgres', 'the PostgreSQL store', () => {
   let server: PostgresServer
@@ -142,8 +142,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
   })
 
   it('takes no more connections than its pool has, whatever the number of waiters, and leaves room for other queries', async () => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 5 })
-    pool.on('error', () => {})
+    const pool = openPgPool(server.url, 5)
     endings.push(() => pool.end())
     const locks = client(pool)
     const first = await locks.mutex('door').acquire()
