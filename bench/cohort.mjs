@@ -36,7 +36,7 @@ async function besidePeers(url, { processes, tasks, ms, rounds }) {
     const before = await commandsOf(client)
     // The peers sleep most of the time: fewer turns tell the same of them.
     const turns = Math.ceil(ms / (PEERS.includes(name) ? 60 : 3))
-    const result = await contended({ name, folder: url, processes, tasks, turns })
+    const result = await contended({ suite: 'cohort', name, folder: url, processes, tasks, turns })
     const sent = (await commandsOf(client)) - before - 1
     evenness[name] = [...(evenness[name] ?? []), result.evenness]
     commands[name] = [...(commands[name] ?? []), (sent / (turns * tasks * processes)) * 10]

@@ -8,9 +8,6 @@ import { sqlite } from 'holdfast/sqlite'
 import lockfile from 'proper-lockfile'
 
 export const contenders = {
-  // On the store that the URL names.
-  'holdfast cohort': async (url) => holdfast(await Holdfast.open(url)),
-  'holdfast strict': async (url) => holdfast(await Holdfast.open(url, { order: 'strict' })),
   'holdfast memory': async () => holdfast(new Holdfast(memory())),
   'holdfast sqlite': async (folder) => holdfast(new Holdfast(sqlite(join(folder, 'locks.db')))),
 

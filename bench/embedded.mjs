@@ -42,7 +42,7 @@ export async function embedded({ roundMs, rounds, quick }) {
 async function contention({ folder, rounds, names, tasks, turns }) {
   const evenness = Object.fromEntries(names.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder, processes: 4, tasks, turns })
+    const result = await contended({ suite: 'embedded', name, folder, processes: 4, tasks, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }

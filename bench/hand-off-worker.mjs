@@ -3,7 +3,7 @@ import { Holdfast } from 'holdfast'
 import { mysql } from 'holdfast/mysql'
 
 const [url, tasks, turns] = process.argv.slice(2)
-const locks = new Holdfast(mysql(url))
+const locks = new Holdfast(mysql(url), { order: 'strict' })
 await locks.mutex('warm-up').run(() => {})
 process.send('ready')
 await new Promise((resolve) => process.once('message', resolve))

@@ -56,7 +56,7 @@ function settingsOf(where) {
 }
 
 function holdfast(pool, end) {
-  const locks = new Holdfast(mysql(pool))
+  const locks = new Holdfast(mysql(pool), { order: 'strict' })
   const mutexes = Array.from({ length: 64 }, (_, task) => locks.mutex(`lock-${task}`))
   return {
     pair: async (task) => {

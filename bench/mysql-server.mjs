@@ -13,7 +13,7 @@ export async function mysqlServer() {
   if (given) return { url: given, stop: async () => {} }
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-mysql-'))
   const port = await freePort()
-  const common = ['--no-defaults', `--datadir=${join(folder, 'data')}`]
+  const common = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`]
   if (process.getuid?.() === 0) common.push('--user=root')
   const how = ['--auth-root-authentication-method=normal', '--skip-test-db']
   await promisify(execFile)('mariadb-install-db', [...common, ...how]).catch((error) => {
@@ -22,7 +22,7 @@ export async function mysqlServer() {
     )
   })
   const where = [`--port=${port}`, '--bind-address=127.0.0.1', `--socket=${join(folder, 'socket')}`]
-  const rest = [`--pid-file=${join(folder, 'pid')}`, `--tmpdir=${folder}`, '--max-connections=500']
+  const rest = [`--pid-file=${join(folder, 'pid')}`, '--max-connections=500']
   const quick = [
     '--innodb-flush-log-at-trx-commit=2',
     '--innodb-flush-method=nosync',

@@ -43,7 +43,7 @@ async function beside(url, { roundMs, rounds }) {
 async function contention(url, { rounds, turns }) {
   const evenness = Object.fromEntries(NAMES.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder: url, processes: 4, tasks: 16, turns })
+    const result = await contended({ suite: 'mysql', name, folder: url, processes: 4, tasks: 16, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }
@@ -111,13 +111,13 @@ function spread(values) {
 async function crowd(url) {
   const watcher = await createConnection(url)
   const idle = []
-  const drained = { verrou: [], 'holdfast mysql2': [] }
+  const drained = { verrou: [], 'holdfast mysql2': [], 'holdfast mysql2, 20 clients': [] }
   for (let round = 0; round < 3; round++) {
     drained.verrou.push(await drainVerrou(url))
     for (const clients of [1, 20]) {
       const { queries, ms } = await drainHoldfast(url, watcher, clients)
       idle.push(`${queries.toFixed(1)} (${clients} client${clients > 1 ? 's' : ''})`)
-      if (clients === 1) drained['holdfast mysql2'].push(ms)
+      drained[clients === 1 ? 'holdfast mysql2' : 'holdfast mysql2, 20 clients'].push(ms)
     }
   }
   console.log('\n200 waiters behind one holder')

@@ -52,7 +52,7 @@ function contestant(hold, close) {
 }
 
 function holdfast(pool, end) {
-  const locks = new Holdfast(postgres(pool))
+  const locks = new Holdfast(postgres(pool), { order: 'strict' })
   const mutexes = Array.from({ length: 64 }, (_, task) => locks.mutex(`lock-${task}`))
   return contestant(
     async (task) => {

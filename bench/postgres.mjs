@@ -42,7 +42,7 @@ async function uncontended(url, { roundMs, rounds }) {
 async function contention(url, { rounds, turns }) {
   const evenness = Object.fromEntries(NAMES.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder: url, processes: 4, tasks: 16, turns })
+    const result = await contended({ suite: 'postgres', name, folder: url, processes: 4, tasks: 16, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }

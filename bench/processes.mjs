@@ -10,9 +10,9 @@ const LONGEST_MS = 20_000
  * done: a contestant that lets one task run ahead while the others sleep is not rewarded for that. `evenness` is the time at
  * which the first task was done over that of the last: 1 if all were served alike, 0 if somebody was not done in the end.
  */
-export async function contended({ name, folder, processes, tasks, turns }) {
+export async function contended({ suite, name, folder, processes, tasks, turns }) {
   const children = Array.from({ length: processes }, () =>
-    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), String(turns)]),
+    fork(join(import.meta.dirname, 'worker.mjs'), [suite, name, folder, String(tasks), String(turns)]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))
   const start = performance.now()
@@ -36,7 +36,7 @@ export async function contended({ name, folder, processes, tasks, turns }) {
 /** The same for a while. `evenness` is the number of turns of the least-served task over that of the most-served. */
 export async function contendedFor({ name, folder, processes, tasks, ms }) {
   const children = Array.from({ length: processes }, () =>
-    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), `${ms}ms`]),
+    fork(join(import.meta.dirname, 'worker.mjs'), ['cohort', name, folder, String(tasks), `${ms}ms`]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))
   const results = children.map((child) => once(child, 'message'))
@@ -54,7 +54,14 @@ export async function contendedFor({ name, folder, processes, tasks, ms }) {
  */
 export async function oneAgainstMany({ name, folder, turns }) {
   const start = (tasks, count) =>
-    fork(join(import.meta.dirname, 'worker.mjs'), [name, folder, String(tasks), String(count), 'times'])
+    fork(join(import.meta.dirname, 'worker.mjs'), [
+      'cohort',
+      name,
+      folder,
+      String(tasks),
+      String(count),
+      'times',
+    ])
   const [lone, crowd] = [start(1, turns), start(1000, Infinity)]
   await Promise.all([lone, crowd].map((child) => once(child, 'message')))
   crowd.send('go')

@@ -86,7 +86,7 @@ export const redisContenders = {
 }
 
 function holdfast(client, end) {
-  const locks = new Holdfast(redis(client))
+  const locks = new Holdfast(redis(client), { order: 'strict' })
   const mutexes = Array.from({ length: 64 }, (_, task) => locks.mutex(`lock-${task}`))
   return {
     pair: async (task) => {

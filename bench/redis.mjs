@@ -41,7 +41,7 @@ async function contention(url, { rounds, turns }) {
   const names = ['redis-semaphore', 'redlock', 'holdfast ioredis', 'holdfast node-redis']
   const evenness = Object.fromEntries(names.map((name) => [name, []]))
   const measure = async (name) => {
-    const result = await contended({ name, folder: url, processes: 4, tasks: 16, turns })
+    const result = await contended({ suite: 'redis', name, folder: url, processes: 4, tasks: 16, turns })
     evenness[name].push(result.evenness)
     return result.perSecond
   }
@@ -56,7 +56,10 @@ async function contention(url, { rounds, turns }) {
 /** 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served then. */
 async function crowd(url, rounds) {
   const client = new Redis(url)
-  const [holder, others] = [new Holdfast(redisStore(url)), new Holdfast(redisStore(url))]
+  const [holder, others] = [
+    new Holdfast(redisStore(url), { order: 'strict' }),
+    new Holdfast(redisStore(url), { order: 'strict' }),
+  ]
   const drains = []
   let idle = 0
   // The first round warms up.
@@ -97,8 +100,8 @@ async function longLines(url, lengths) {
   for (const length of lengths) {
     const name = `line-${length}`
     const [holder, others] = [
-      new Holdfast(redisStore(url)),
-      new Holdfast(redisStore(url), { storeTimeout: '1m' }),
+      new Holdfast(redisStore(url), { order: 'strict' }),
+      new Holdfast(redisStore(url), { storeTimeout: '1m', order: 'strict' }),
     ]
     let hold = await holder.mutex(name).acquire()
     const quit = new AbortController()

@@ -45,7 +45,9 @@ export const zookeeperContenders = {
         // Clients with the same options share a session.
         while (clients.length < sessions)
           clients.push(
-            new Holdfast(zookeeper(address, { sessionTimeout: SESSION_TIMEOUT_MS + clients.length })),
+            new Holdfast(zookeeper(address, { sessionTimeout: SESSION_TIMEOUT_MS + clients.length }), {
+              order: 'strict',
+            }),
           )
         const end = performance.now() + ms
         return Promise.all(

@@ -14,6 +14,7 @@ const env = {
   ...process.env,
 }
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const files = ['stores/redis-faults', 'stores/zookeeper-faults']
+const stores = ['redis', 'zookeeper', 'postgres', 'mysql']
+const files = stores.map((store) => `stores/${store}-faults`)
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...process.argv.slice(2)]
 process.exitCode = await runNode(args, { env, stdio })

@@ -49,6 +49,8 @@ function tell(code) {
     rmSync(report)
     for (const { name, reason, explanation } of absent)
       console.log(`\nSkipped ${countOf(reason, testResults)} tests on ${name}: ${explanation}`)
+    if (code !== 0 && numFailedTests === 0)
+      console.log('\nAn error outside of any test failed the run: see above.')
     console.log(`\n${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`)
     // A run that executed nothing has shown nothing.
     return code === 0 && numPassedTests === 0 ? 1 : code

@@ -23,7 +23,7 @@ export interface HistoryOptions {
    * (readers) that are granted together.
    */
   fences?: 'store' | 'resource' | 'group'
-  /** How long a push may take, in real milliseconds, before it counts as missing. */
+  /** How long a push may take, in real milliseconds, before it counts as missing. Default: 10 s, as a busy machine may stand still. */
   pushPatienceMs?: number
 }
 
@@ -43,7 +43,7 @@ export interface HistoryOptions {
 export async function storeHistories(options: HistoryOptions): Promise<void> {
   const fc = await import('fast-check')
   const { makeStore, clock = 'injected', fences = 'store', seed, path } = options
-  const patience = { ms: options.pushPatienceMs ?? 2_000 }
+  const patience = { ms: options.pushPatienceMs ?? 10_000 }
   const histories = historyArbitrary(fc, clock, options.commandsPerRun ?? 50)
   const property = fc.asyncProperty(histories, (commands) =>
     runHistory(commands, { makeStore, clock, fences, patience }),

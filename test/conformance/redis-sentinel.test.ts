@@ -25,5 +25,6 @@ runCasesOnClient(
     await client.connect()
     return { client, end: () => client.destroy() }
   },
-  { share: { part: 4, of: 5 } },
+  // Few: it sends one command at a time, and waits for each.
+  { share: { part: 4, of: 15 } },
 )

@@ -29,6 +29,55 @@ describeOn('zookeeper', 'ZooKeeper', () => {
     for (const proxy of proxies) await proxy.stop()
   })
 
+  // PrepRequestProcessor takes the number from the parent's cversion, which only creations raise:
+  // https://github.com/apache/zookeeper/blob/release-3.8.0/zookeeper-server/src/main/java/org/apache/zookeeper/server/PrepRequestProcessor.java
+  it('numbers children by how many were ever made, of whatever kind, and not by how many have left', async () => {
+    const zk = client(ensemble.address)
+    const number = async (): Promise<number> =>
+      Number((await zk.create('/line/n-', { mode: 'ephemeralSequential' })).path.slice('/line/n-'.length))
+    await zk.create('/line', { mode: 'container' })
+    expect(await number()).toBe(0)
+    await zk.create('/line/plain')
+    expect(await number()).toBe(2)
+    await zk.delete('/line/n-0000000000')
+    await zk.setData('/line', 'x')
+    expect(await number()).toBe(3)
+    await zk.multi([
+      { type: 'delete', path: '/line/plain' },
+      { type: 'create', path: '/line/other', mode: 'ephemeral' },
+    ])
+    expect(await number()).toBe(5)
+    for (const name of (await zk.getChildren('/line')).children) await zk.delete(`/line/${name}`)
+    expect(await number()).toBe(6)
+    await zk.delete('/line/n-0000000006')
+    await zk.delete('/line')
+    await zk.create('/line', { mode: 'container' })
+    expect(await number()).toBe(0)
+  })
+
+  // DataTree carries the operations of a multi out one after the other, and a watch is gone when it has fired:
+  // https://github.com/apache/zookeeper/blob/release-3.8.0/zookeeper-server/src/main/java/org/apache/zookeeper/server/DataTree.java
+  it('tells of a node that is written to and deleted in one multi as changed, once, at whatever server', async () => {
+    const watchers = ensemble.members.map(({ address }) => client(address))
+    const zk = client(ensemble.address)
+    await zk.create('/word')
+    const heard: string[][] = await Promise.all(
+      watchers.map(async (watcher) => {
+        const events: string[] = []
+        await watcher.sync()
+        await watcher.getData('/word', { watch: ({ type }) => events.push(type) })
+        return events
+      }),
+    )
+    await zk.multi([
+      { type: 'set', path: '/word', data: '' },
+      { type: 'delete', path: '/word' },
+    ])
+    await eventually('a word for everybody', () => heard.every((events) => events.length > 0))
+    for (const watcher of watchers) await watcher.sync()
+    expect(heard).toEqual(watchers.map(() => ['changed']))
+  })
+
   // LearnerHandler passes a follower's request on without touching the session; touches come with the answers to the leader's pings:
   // https://github.com/apache/zookeeper/blob/release-3.8.0/zookeeper-server/src/main/java/org/apache/zookeeper/server/quorum/LearnerHandler.java
   it('does not take a write through a follower for a sign of life, and a cut-off follower goes on answering', {

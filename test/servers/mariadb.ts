@@ -72,12 +72,7 @@ async function layOut(server: Server): Promise<void> {
 }
 
 function optionsOf(server: Server): string[] {
-  // A starting server removes temporary tables, also those of others, from the folder of temporary files.
-  const paths = [
-    `--socket=${join(server.folder, 'socket')}`,
-    `--pid-file=${join(server.folder, 'pid')}`,
-    `--tmpdir=${server.folder}`,
-  ]
+  const paths = [`--socket=${join(server.folder, 'socket')}`, `--pid-file=${join(server.folder, 'pid')}`]
   // What is committed survives the death of the server, not of the machine: that would cost a wait for the disk at each commit. The log would be
   // written past the cache of the system unless told, which is such a wait, too.
   const quick = [
@@ -92,7 +87,8 @@ function optionsOf(server: Server): string[] {
 /** It refuses to run as root unless told by name. `--no-defaults` has to come first. */
 function commonOf(server: Server): string[] {
   const user = process.getuid?.() === 0 ? ['--user=root'] : []
-  return ['--no-defaults', ...user, `--datadir=${server.dataFolder}`]
+  // A starting server, also the one that lays out the data, removes temporary tables from the folder of temporary files, those of others among them.
+  return ['--no-defaults', ...user, `--datadir=${server.dataFolder}`, `--tmpdir=${server.folder}`]
 }
 
 async function client(port: number, args: readonly string[]): Promise<string> {

@@ -44,6 +44,13 @@ export class PostgresServer extends Server {
     return psql(this.port, sql)
   }
 
+  /** Gives a folder to the user that it runs as. */
+  async own(folder: string): Promise<void> {
+    if (!isRoot()) return
+    const { uid, gid } = await userPostgres()
+    chownSync(folder, uid, gid)
+  }
+
   /** With its sessions, each of which is a process of its own. */
   override pause(): void {
     const sessions = childrenOf(this.pid)

@@ -97,8 +97,8 @@ export class ZooKeeperEnsemble {
   }
 }
 
-/** For tests that freeze a leader: the others give it up, and elect another one, after two seconds. */
-export const QUICK_ELECTION = { syncLimit: '10' }
+/** For tests that stop members: the others give a leader up after two seconds, and an election that comes to nothing after five. */
+export const QUICK_ELECTION = { syncLimit: '10', initLimit: '25' }
 
 export interface EnsembleOptions extends ZooKeeperServerOptions {
   /** The addresses by which a member finds the others, where they shall not be the true ones: `{ 'server.1': 'host:port:port' }`. */
@@ -159,7 +159,7 @@ function layOut(server: Server, options: ZooKeeperServerOptions, member: Member 
     maxClientCnxns: '0',
     forceSync: 'no',
     // Patient: a machine that stands still for some seconds is no reason for an election.
-    ...(member && { initLimit: '100', syncLimit: '100', ...member.peers }),
+    ...(member && { initLimit: '50', syncLimit: '100', ...member.peers }),
     ...options.config,
   }
   const text = Object.entries(config).map(([name, value]) => `${name}=${value}\n`)

@@ -3,7 +3,13 @@ import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vite
 import { systemEnv } from '../../src/base/env.js'
 import { Holdfast } from '../../src/index.js'
 import { mysql } from '../../src/stores/mysql/index.js'
-import { assertIncreasing, eventually, inTime } from '../../src/testing/conformance/checks.js'
+import {
+  assertIncreasing,
+  eventually,
+  inTime,
+  pass,
+  rejectsWith,
+} from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
@@ -80,7 +86,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
 
   it('after a deadlock with a stranger, without a word', async () => {
     const locks = client('mysql2')
-    await locks.mutex('first').run(() => {})
+    const holder = await locks.mutex('first').acquire({ lease: '1m' })
     const pool = createPool({ uri: server.url, connectionLimit: 1 })
     onTestFinished(() => pool.end())
     const stranger = await pool.getConnection()
@@ -89,17 +95,97 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
     await stranger.query('begin')
     await stranger.query('insert into weight select seq from seq_1_to_1000')
     await stranger.query('select * from holdfast_claim for update')
-    const claim = locks.mutex('first').tryAcquire()
+    const claim = locks.mutex('first').acquire({ lease: '1m' })
     const waiting = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
     await eventually('our claim waits for the stranger', async () => (await server.query(waiting)) === '1')
     await stranger.query('select * from holdfast_line for update')
     await stranger.query('rollback')
     stranger.release()
-    const hold = await claim
     expect(await server.query("show global status like 'Innodb_deadlocks'")).toBe('Innodb_deadlocks\t1')
-    expect(hold?.isValid).toBe(true)
-    await hold?.release()
+    await queued(locks, 'first', 1)
+    expect(await holder.release()).toBe(true)
+    const hold = await inTime('the next one', claim)
+    expect(hold.fence).toBeGreaterThan(holder.fence)
+    await hold.release()
   })
+
+  it('after a stall of 10 seconds: holds, places and fences are kept, and whoever waits no longer hears why', async () => {
+    const still = await startMariadb()
+    const open = (driver: 'mysql2' | 'mariadb', storeTimeout: string): Holdfast => {
+      const locks = new Holdfast(mysql(still.url, { driver }), { storeTimeout })
+      clients.push(locks)
+      return locks
+    }
+    onTestFinished(() => still.stop())
+    const [one, two, hasty] = [open('mysql2', '1m'), open('mariadb', '1m'), open('mysql2', '2s')]
+    const holder = await one.mutex('door').acquire({ lease: '2m' })
+    const waiting = [one, two].map((locks) => locks.mutex('door').run(({ fence }) => fence, { lease: '2m' }))
+    await hasty.mutex('other').run(() => {})
+    await queued(one, 'door', 2)
+    still.pause()
+    const stalledAt = systemEnv.now()
+    // What is on its way when the server is stopped may still be answered.
+    const forEver = async (): Promise<void> => {
+      for (;;) await hasty.mutex('other').run(() => {})
+    }
+    await rejectsWith('STORE_UNAVAILABLE', forEver())
+    expect(systemEnv.now() - stalledAt).toBeLessThan(10_000)
+    await pass(10_000 - (systemEnv.now() - stalledAt))
+    still.resume()
+    expect(await inTime('the release', holder.release(), 60_000)).toBe(true)
+    const fences = await inTime('the others', Promise.all(waiting), 60_000)
+    for (const fence of fences) expect(fence).toBeGreaterThan(holder.fence)
+    expect(new Set(fences).size).toBe(2)
+    expect(await hasty.mutex('other').run(({ fence }) => fence)).toBeGreaterThan(holder.fence)
+  }, 120_000)
+
+  it('says within the deadline that the server is read-only, and goes on afterwards', async () => {
+    const locks = new Holdfast(mysql(server.url.replace('root@', 'app@')), { storeTimeout: '1s' })
+    clients.push(locks)
+    const hold = await locks.mutex('read-only').acquire({ lease: '1m' })
+    await server.query('set global read_only = 1')
+    try {
+      const error = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('another').acquire())
+      expect(error.message).toMatch(/read-only; connect to the primary/)
+    } finally {
+      await server.query('set global read_only = 0')
+    }
+    expect(hold.isValid).toBe(true)
+    expect(await hold.release()).toBe(true)
+    expect(await locks.mutex('read-only').run(({ fence }) => fence)).toBeGreaterThan(hold.fence)
+  })
+
+  it('says within the deadline that there is no room left, and goes on when there is', async () => {
+    const room = (most: string): string => `--innodb-data-file-path=ibdata1:12M:autoextend:max:${most}`
+    const args = ['--innodb-file-per-table=0', room('24M')]
+    const small = await startMariadb({ args })
+    const locks = new Holdfast(mysql(small.url), { storeTimeout: '1s' })
+    onTestFinished(async () => {
+      await locks.close()
+      await small.stop()
+    })
+    const hold = await locks.mutex('door').acquire({ lease: '2m' })
+    await small.query('create table filler (a longblob) engine = innodb')
+    const isRoom = (): Promise<boolean> =>
+      small.query("insert into filler values (repeat('x', 1000000))").then(
+        () => true,
+        () => false,
+      )
+    while (await isRoom()) {}
+    const fillUp = async (): Promise<void> => {
+      // A long name takes room of its own.
+      for (let number = 0; number < 200; number++)
+        await locks.mutex('long '.repeat(1500) + number).run(() => {})
+    }
+    const error = await rejectsWith('STORE_UNAVAILABLE', fillUp())
+    expect(error.message).toMatch(/full; free some space/)
+    // Somebody gives the server a larger disk.
+    args[1] = room('100M')
+    await small.restart({ keepData: true })
+    expect(await hold.release()).toBe(true)
+    expect(await locks.mutex('door').run(({ fence }) => fence)).toBeGreaterThan(hold.fence)
+    await locks.mutex('long '.repeat(1500)).run(() => {})
+  }, 120_000)
 
   it('when its clock is moved by an hour: no lock freezes, and no fence falls', async () => {
     const clock = new WallClock()

@@ -184,6 +184,22 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
     await pool.end()
   })
 
+  it('say when the server cannot count, and keep nothing locked', async () => {
+    const pool = openPool('mysql2', server.url, 2)
+    onTestFinished(() => pool.end())
+    await sessionLock(pool).run('counted', () => {})
+    // Its rows can be neither found nor made.
+    await server.query('alter table holdfast_session_fence change fence counter bigint not null')
+    try {
+      const error = await rejectsWith('STORE_UNAVAILABLE', sessionLock(pool).acquire('counted'))
+      expect(error.message).toMatch(/fence/)
+      expect(await server.query("select is_free_lock('counted')")).toBe('1')
+    } finally {
+      await server.query('alter table holdfast_session_fence change counter fence bigint not null')
+    }
+    expect(await sessionLock(pool).run('counted', () => 'again')).toBe('again')
+  })
+
   it('survive a restart of the server with greater fences', async () => {
     const own = await startMariadb()
     const pool = openPool('mysql2', own.url, 2)

@@ -5,7 +5,7 @@ import { systemEnv } from '../../src/base/env.js'
 import type { HoldfastError } from '../../src/base/errors.js'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
-import { type MysqlOptions, type MysqlPool, mysql } from '../../src/stores/mysql/index.js'
+import { type MysqlOptions, type MysqlPool, mysql, sweep } from '../../src/stores/mysql/index.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
@@ -63,7 +63,7 @@ describeOn('mariadb', 'the MySQL store', () => {
     const prefix = 'dropped'
     const connection = connect({ prefix })
     await connection.claim(claimOf('door', 'one'))
-    await server.query(`drop procedure ${prefix}_claim; drop table ${prefix}_claim, ${prefix}_line`)
+    await server.query(`drop procedure ${prefix}_join; drop table ${prefix}_claim, ${prefix}_line`)
     expect(await connection.claim(claimOf('door', 'two'))).toMatchObject({ status: 'granted' })
     expect(
       await connection.pulse([{ resource: 'door', id: 'one', leaseMs: 1000, presenceMs: 1000 }]),
@@ -201,6 +201,16 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect((await pool.query('select 1 as one'))[0]).toEqual([{ one: 1 }])
   })
 
+  it('refuses connections that do not commit by themselves', async () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 1 })
+    onTestFinished(() => pool.end())
+    pool.on('connection', (connection) => void connection.query('set autocommit = 0'))
+    await expect(connect({}, pool).claim(claimOf('door', 'one'))).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      message: expect.stringContaining('autocommit'),
+    })
+  })
+
   it('works where the server is set up in odd ways', async () => {
     const odd = await startMariadb({
       args: [
@@ -240,6 +250,17 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
     expect(await server.query(`select count(*) from ${prefix}_claim`)).toBe('1')
     expect(await server.query(`select count(*) from ${prefix}_state`)).toBe('0')
+  })
+
+  it('is swept when told, more than fits into one go, and what is in use stays', async () => {
+    const prefix = 'told'
+    const connection = connect({ prefix })
+    await connection.claim(claimOf('kept', 'one'))
+    await server.query(
+      `insert into ${prefix}_line (line, space, resource, last, seen, shift, used, soonest, last_place, capacity) select unhex(sha2(seq, 256)), 's', seq, 0, 0, 0, 0, 9007199254740991, 0, 0 from seq_1_to_1200`,
+    )
+    await sweep(server.url, { prefix })
+    expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
   })
 
   it('finds nothing wrong with an ordinary server', async () => {

@@ -6,7 +6,7 @@ import { type PostgresPool, transactionLock } from '../../src/stores/postgres/in
 import { inTime, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
-import { openPool, type Pool } from './postgres/pools.js'
+import { openPgPool, openPool, type Pool } from './postgres/pools.js'
 
 /** How a test speaks to the transaction that it is given, whichever driver it is of. */
 type Ask = (sql: string) => Promise<Record<string, unknown>[]>
@@ -161,7 +161,7 @@ describeOn('postgres', 'the transaction lock', () => {
   })
 
   it('tells when a statement failed and the work went on as if it had not', async () => {
-    const pool = new pg.Pool({ connectionString: server.url })
+    const pool = openPgPool(server.url, 10)
     const lock = transactionLock(pool)
     const careless = lock.run('stock:7', async (tx) => {
       await tx.query('update stock set pieces = 0')

@@ -2,12 +2,12 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
-import { type PostgresOptions, type PostgresPool, postgres } from '../../src/stores/postgres/index.js'
+import { type PostgresOptions, type PostgresPool, postgres, sweep } from '../../src/stores/postgres/index.js'
 import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
-import { openPool } from './postgres/pools.js'
+import { openPgPool, openPool } from './postgres/pools.js'
 
 describeOn('postgres', 'the PostgreSQL store', () => {
   let server: PostgresServer
@@ -142,7 +142,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
   })
 
   it('takes no more connections than its pool has, whatever the number of waiters, and leaves room for other queries', async () => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 5 })
+    const pool = openPgPool(server.url, 5)
     endings.push(() => pool.end())
     const locks = client(pool)
     const first = await locks.mutex('door').acquire()
@@ -176,6 +176,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const connection = raw(url, 'space')
     await connection.claim(claimOf('gone', 'a:1', { leaseMs: 1 }))
     await connection.claim(claimOf('held', 'a:2'))
+    await connection.pulse([claimOf('held', 'a:2')])
     await connection.resize('pinned', 2, 3)
     await connection.write({ key: 'ended', expect: null, value: 'x', retentionMs: 1 })
     await connection.write({ key: 'kept', expect: null, value: 'x', retentionMs: null })
@@ -187,6 +188,21 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     )
     expect(await server.query('select count(*) from swept.claim')).toBe('1')
     expect(await server.query("select string_agg(value, ' ') from swept.state")).toBe('x')
+  })
+
+  it('sweeps when it is told to', async () => {
+    const url = `${server.url}?schema=swept_by_hand`
+    const connection = raw(url, 'space')
+    const names = Array.from({ length: 1500 }, (_each, index) => `name ${index}`)
+    await Promise.all(names.map((name) => connection.claim(claimOf(name, `a:${name}`, { leaseMs: 1 }))))
+    await connection.claim(claimOf('held', 'a:held', { leaseMs: 120_000 }))
+    // As if all that had been two minutes ago.
+    await server.query('update swept_by_hand.line set seen = seen - 120000000, last = last - 120000000')
+    expect(await sweep(url)).toBe(1500)
+    expect(await server.query('select resource from swept_by_hand.line')).toBe('held')
+    const pool = openPool('pg', server.url, 2)
+    endings.push(() => pool.end())
+    expect(await sweep(pool, { schema: 'swept_by_hand' })).toBe(0)
   })
 
   it('goes on in a stricter isolation than it likes', async () => {

@@ -99,8 +99,9 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
       if (type === 'granted') bytesAtGrant = proxy.bytes.up
     })
     await next.claim(claimOf('next'))
-    // What is done for those that last is done.
+    // What is done for those that last is done, and answered.
     await next.pulse([{ resource: 'door', id: 'next', ...LASTING }])
+    await next.pulse([])
     const bytesBefore = proxy.bytes.up
     await holder.release('door', 'holder')
     await eventually('the next one', () => next.granted().length === 1)

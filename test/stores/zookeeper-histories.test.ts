@@ -17,11 +17,10 @@ describeOn('zookeeper', 'generated histories on the ZooKeeper store', () => {
     const makeStore = () => routed(zookeeper(server.address, { root: `/history-${roots++}`, tick: '200ms' }))
     await storeHistories({
       makeStore,
-      runs: 150,
+      runs: 100,
       commandsPerRun: 30,
       clock: 'server',
       fences: 'group',
-      pushPatienceMs: 2000,
     })
   })
 })

@@ -24,10 +24,14 @@ export class Clients {
     this.#clients.add(client)
   }
 
+  get isEmpty(): boolean {
+    return this.#clients.size === 0
+  }
+
   /** Whether there is nobody left. */
   remove(client: LocalClient): boolean {
     this.#clients.delete(client)
-    return this.#clients.size === 0
+    return this.isEmpty
   }
 
   /** `resourceOf` knows the lines that the call was about, all of one space. */

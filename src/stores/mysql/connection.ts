@@ -1,4 +1,5 @@
 import { detached, systemEnv } from '../../base/env.js'
+import { EXCLUSIVE } from '../../contract/admit.js'
 import type {
   Beat,
   BeatReply,
@@ -20,8 +21,9 @@ import { checkServer } from './check.js'
 import type { ClaimNews, LocalClient } from './clients.js'
 import { closed } from './failures.js'
 import { Lookout, type PlacedWaiting } from './lookout.js'
+import { grantAlone, releaseAlone } from './sql/alone.js'
 import { MODE } from './sql/claim.js'
-import type { Answer, Value } from './turns.js'
+import type { Answer, ShortWay, Value } from './turns.js'
 import type { MysqlUser } from './user.js'
 import { bytes, fromHex, json, keyOf, micros, number, toBytes, toHex, toUs } from './values.js'
 import { claimView, linesOf, type SeenLine } from './views.js'
@@ -85,8 +87,10 @@ export class MysqlConnection implements Connection, LocalClient {
     this.#user.keepSwept()
     const { resource, id } = request
     const line = keyOf(this.space, resource)
-    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, claimValues(request, this.id))
-    this.#note(resource, line, id, reply)
+    const values = claimValues(request, this.id)
+    const shortWay = this.#lookout.isIn(line) ? undefined : this.#shortClaim(line, request)
+    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, shortWay)
+    this.#note(resource, line, id, reply, request.permits === EXCLUSIVE)
     return withoutPlace(reply)
   }
 
@@ -102,8 +106,14 @@ export class MysqlConnection implements Connection, LocalClient {
 
   async release(resource: string, id: string): Promise<boolean> {
     const line = keyOf(this.space, resource)
+    // Whoever had to wait is not alone.
+    const shortWay = this.#lookout.wasQueued(line, id) ? undefined : this.#shortRelease(line, id)
     this.#lookout.forget(line, id)
-    return this.#submit<boolean>(line, resource, [MODE.release, toHex(id)])
+    try {
+      return await this.#submit<boolean>(line, resource, [MODE.release, toHex(id)], shortWay)
+    } finally {
+      this.#lookout.left(line)
+    }
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -172,8 +182,9 @@ export class MysqlConnection implements Connection, LocalClient {
     const [answer] = await this.#call('pulse', [toBytes(this.id), bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>
     this.#user.clients.tell(this.space, news, groups.resourceOf)
-    return beats.map(({ resource, id }, index) => {
+    return beats.map(({ resource, id, permits }, index) => {
       const line = groups.lineOf[index] ?? ''
+      if (permits !== undefined) this.#lookout.share(line, id)
       const placed = reply[groups.order[index] ?? 0] as Placed<BeatReply>
       // What was released while the pulse was under way concerns nobody any more.
       if (this.#lookout.knows(line, id)) this.#note(resource, line, id, placed)
@@ -182,10 +193,16 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   /** From now on the lookout knows what to look for. */
-  #note(resource: string, line: string, id: string, reply: Placed<ClaimReply | BeatReply>): void {
-    if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply)
+  #note(
+    resource: string,
+    line: string,
+    id: string,
+    reply: Placed<ClaimReply | BeatReply>,
+    isExclusive = false,
+  ): void {
+    if (isPlaced(reply)) this.#lookout.wait(resource, line, id, reply, isExclusive)
     else if (reply.status === 'granted' || reply.status === 'held')
-      this.#lookout.hold(resource, line, id, reply)
+      this.#lookout.hold(resource, line, id, reply, isExclusive)
     else this.#lookout.forget(line, id)
   }
 
@@ -200,9 +217,30 @@ export class MysqlConnection implements Connection, LocalClient {
   }
 
   /** Claims and releases keep their order. */
-  #submit<T>(line: string, resource: string, values: readonly Value[]): Promise<T> {
+  #submit<T>(
+    line: string,
+    resource: string,
+    values: readonly Value[],
+    shortWay: ShortWay | undefined,
+  ): Promise<T> {
     this.#checkOpen()
-    return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values)
+    return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values, shortWay)
+  }
+
+  /** Only for claims that ask for no cap, for one fence, and for nobody's place. */
+  #shortClaim(line: string, request: ClaimRequest): ShortWay | undefined {
+    const { permits, capacity, leaseMs, maxHoldMs, floor, block, adopts, steal } = request
+    if (maxHoldMs !== null || block !== 1 || adopts || steal || permits > capacity) return undefined
+    const [id, client, info] = [toHex(request.id), toHex(this.id), toHex(request.info)]
+    const claim = { id, client, info, permits, capacity, lease: toUs(leaseMs), floor }
+    return {
+      sql: (at) => grantAlone(this.#user.runner.names, line, claim, at),
+      reply: (changed) => ({ status: 'granted', fence: changed.id, leaseMs: claim.lease / 1000 }),
+    }
+  }
+
+  #shortRelease(line: string, id: string): ShortWay {
+    return { sql: (at) => releaseAlone(this.#user.runner.names, line, toHex(id), at), reply: () => true }
   }
 
   /** Calls a routine that may promote or rob others in a line; those of this process are told at once. */

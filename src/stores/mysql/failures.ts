@@ -122,6 +122,13 @@ export function outOfReach(message: string, cause?: unknown): HoldfastError {
   })
 }
 
+/** One that does not commit by itself would keep a line locked until somebody does. */
+export function notCommitting(): HoldfastError {
+  const message =
+    'autocommit is off for the connections of this pool, so nothing of what Holdfast does would be seen by others; give it a pool with autocommit on'
+  return new HoldfastError('UNSUPPORTED', message, { store: STORE })
+}
+
 export function closed(): HoldfastError {
   return new HoldfastError('CLOSED', 'This connection to the MySQL store is closed', { store: STORE })
 }

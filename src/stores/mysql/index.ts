@@ -51,9 +51,26 @@ export interface MysqlOptions {
  * ```
  */
 export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Store {
-  return new MysqlStore(
-    typeof urlOrPool === 'string' ? userOfUrl(urlOrPool, options) : userOfPool(urlOrPool, options),
-  )
+  return new MysqlStore(userOf(urlOrPool, options))
+}
+
+/**
+ * Removes what nobody uses any more: lapsed claims, lines that nobody is in, ended states. The clients do it by themselves about once a minute; this is for a
+ * scheduled job, or for a moment of your choice.
+ *
+ * @example
+ * ```ts
+ * import { sweep } from 'holdfast/mysql'
+ *
+ * await sweep('mysql://app:secret@localhost:3306/app')
+ * ```
+ */
+export function sweep(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Promise<void> {
+  return userOf(urlOrPool, options).sweep()
+}
+
+function userOf(urlOrPool: string | MysqlPool, options: MysqlOptions): MysqlUser {
+  return typeof urlOrPool === 'string' ? userOfUrl(urlOrPool, options) : userOfPool(urlOrPool, options)
 }
 
 function userOfUrl(url: string, options: MysqlOptions): MysqlUser {

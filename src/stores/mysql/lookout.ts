@@ -5,15 +5,18 @@ import { bytes, fromHex, toBytes } from './values.js'
 
 /** While a line moves: about one question for each turn of those ahead, who need a round trip each at least. */
 const QUICKEST_MS = 2
-/** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most … */
+/** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most; more only behind the fourth … */
 const PATIENCE = 1 / 4
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
-const SLOWEST_MS = 100
-const SLOWEST_OF_ALL_MS = 1000
-/** What is watched is asked for as if by the third in line, and whether a hold was taken away as if by somebody far behind. */
+const SLOWEST_MS = 125
+const SLOWEST_OF_ALL_MS = 2000
+/** What is watched is asked for as if by the third in line. */
 const PLACE_OF_STATES = 3
-const PLACE_OF_HOLDS = 100
+/** Whether a hold was taken away. */
+const HOLDS_EVERY_MS = 1000
 const AFTER_FAILURE_MS = 250
+/** A hold whose time is over, as far as is known, is remembered for as long as the news of it would be kept. */
+const GRACE_MS = 60_000
 /** So many lines are asked how far they are. A client that waits in more is taken for the first in line in one of them. */
 const MOST_LINES = 16
 /** How much of the past is looked at again: a promotion is seen once it is committed, which later ones may be before it. Once a second further back. */
@@ -30,11 +33,18 @@ export interface PlacedWaiting extends Waiting {
 /** Who holds learns by which fence and for how long. */
 type HeldClaim = Pick<Granted, 'fence' | 'leaseMs'>
 
+interface WaitingClaim {
+  readonly place: number
+  readonly grantsAbove: number
+  readonly endsAt: number
+  readonly isExclusive: boolean
+}
+
 /** A line in which claims of the client wait. */
 interface Wait {
   readonly resource: string
   /** By their ids, in the order in which they joined; with the moment at which the store drops them, unless they are renewed. */
-  readonly claims: Map<string, { place: number; grantsAbove: number; endsAt: number }>
+  readonly claims: Map<string, WaitingClaim>
   /** The place of the first of all that wait, and the newest fence: by these a line that moves is told from one that rests. */
   nextPlace: number
   lastFence: number
@@ -46,6 +56,8 @@ interface Held {
   readonly fence: number
   /** When it lapses, unless it is renewed: whoever has lost a hold need not say so. */
   readonly endsAt: number
+  /** It had to wait, so there are others in the line, or were. */
+  readonly wasQueued: boolean
 }
 
 interface Watch {
@@ -78,6 +90,8 @@ export class Lookout {
   readonly #waits = new Map<string, Wait>()
   /** By line and id. */
   readonly #holds = new Map<string, Held>()
+  /** The lines that the client itself holds, by the id of the claim that has all of it: what happens there next is told by the answer to its own release. */
+  readonly #own = new Map<string, string>()
   readonly #watches = new Map<string, Watch>()
   /** When something was last seen to move. */
   #movedAt = 0
@@ -100,22 +114,41 @@ export class Lookout {
     return this.#holds.has(line + id) || (this.#waits.get(line)?.claims.has(id) ?? false)
   }
 
+  /** Whether the client itself is in the line. */
+  isIn(line: string): boolean {
+    return this.#waits.has(line) || this.#own.has(line)
+  }
+
+  /** Whether the claim waits, or has waited before it was granted. */
+  wasQueued(line: string, id: string): boolean {
+    return this.#holds.get(line + id)?.wasQueued ?? this.#waits.get(line)?.claims.has(id) ?? false
+  }
+
   /** The store has answered that a claim waits. */
-  wait(resource: string, line: string, id: string, waiting: PlacedWaiting): void {
+  wait(resource: string, line: string, id: string, waiting: PlacedWaiting, isExclusive: boolean): void {
     const { place, nextPlace, grantsAbove, presenceMs } = waiting
     const isNew = !this.knows(line, id)
-    this.#holds.delete(line + id)
+    this.#unhold(line, id)
     const wait = this.#waits.get(line) ?? { resource, claims: new Map(), nextPlace, lastFence: 0 }
     this.#waits.set(line, wait)
-    wait.claims.set(id, { place, grantsAbove, endsAt: this.#context.env.now() + presenceMs })
+    const endsAt = this.#context.env.now() + presenceMs
+    wait.claims.set(id, {
+      place,
+      grantsAbove,
+      endsAt,
+      isExclusive: isExclusive || this.#isExclusive(line, id),
+    })
     wait.nextPlace = nextPlace
     if (isNew) this.#moved()
   }
 
   /** The store has answered that a claim is held, and for how long. */
-  hold(resource: string, line: string, id: string, { fence, leaseMs }: HeldClaim): void {
+  hold(resource: string, line: string, id: string, claim: HeldClaim, isExclusive: boolean): void {
+    const { fence, leaseMs } = claim
+    if (isExclusive || this.#isExclusive(line, id)) this.#own.set(line, id)
+    const wasQueued = this.wasQueued(line, id)
     this.#unqueue(line, id)
-    this.#holds.set(line + id, { resource, fence, endsAt: this.#context.env.now() + leaseMs })
+    this.#holds.set(line + id, { resource, fence, endsAt: this.#context.env.now() + leaseMs, wasQueued })
     this.#plan(this.#intervalMs())
   }
 
@@ -125,16 +158,29 @@ export class Lookout {
     const claim = wait?.claims.get(id)
     if (!wait || !claim || fence <= claim.grantsAbove) return false
     this.#unqueue(line, id)
-    this.#holds.set(line + id, { resource: wait.resource, fence, endsAt: claim.endsAt })
+    this.#holds.set(line + id, { resource: wait.resource, fence, endsAt: claim.endsAt, wasQueued: true })
+    if (claim.isExclusive) this.#own.set(line, id)
     return true
   }
 
   /** The claim is in no line any more. false: that was known. */
   forget(line: string, id: string): boolean {
     const wasKnown = this.knows(line, id)
-    this.#holds.delete(line + id)
+    this.#unhold(line, id)
     this.#unqueue(line, id)
     return wasKnown
+  }
+
+  /** The claim has given permits back: it is not the only one that counts any more. */
+  share(line: string, id: string): void {
+    if (this.#own.get(line) !== id) return
+    this.#own.delete(line)
+    this.left(line)
+  }
+
+  /** The client has left the line, and knows by now who of its own is next: somebody else may be. */
+  left(line: string): void {
+    if (this.#waits.has(line) && !this.#own.has(line)) this.#moved()
   }
 
   watch(state: string, key: string, last: number): void {
@@ -150,6 +196,16 @@ export class Lookout {
   close(): void {
     this.#isClosed = true
     this.#cancel()
+  }
+
+  /** Told when it joined the line; a pulse does not say it again. */
+  #isExclusive(line: string, id: string): boolean {
+    return this.#own.get(line) === id || (this.#waits.get(line)?.claims.get(id)?.isExclusive ?? false)
+  }
+
+  #unhold(line: string, id: string): void {
+    this.#holds.delete(line + id)
+    if (this.#own.get(line) === id) this.#own.delete(line)
   }
 
   #unqueue(line: string, id: string): void {
@@ -181,24 +237,30 @@ export class Lookout {
     const now = this.#context.env.now()
     if (now < this.#nextDropAt) return
     this.#nextDropAt = now + SLOWEST_OF_ALL_MS
-    for (const [key, { endsAt }] of this.#holds) if (endsAt <= now) this.#holds.delete(key)
+    for (const [key, { endsAt }] of this.#holds) if (endsAt + GRACE_MS <= now) this.#holds.delete(key)
+    for (const [line, id] of this.#own) if (!this.#holds.has(line + id)) this.#own.delete(line)
   }
 
   #intervalMs(): number {
     const { env } = this.#context
-    const place = this.#place()
-    const restMs = (env.now() - this.#movedAt) * PATIENCE
-    const mostMs = Math.min(SLOWEST_MS * place ** 2, SLOWEST_OF_ALL_MS)
-    const leastMs = Math.min(QUICKEST_MS * place, mostMs)
-    const isIdle = place === PLACE_OF_HOLDS
-    return (isIdle ? mostMs : Math.min(mostMs, Math.max(leastMs, restMs))) * (0.8 + env.random() * 0.4)
+    const waitingMs = this.#waitingMs(this.#place())
+    const ms = this.#holds.size > 0 ? Math.min(HOLDS_EVERY_MS, waitingMs) : waitingMs
+    return ms * (0.8 + env.random() * 0.4)
   }
 
-  /** The best place in a line that any of the claims has; 1 is the first of those that wait. */
+  #waitingMs(place: number): number {
+    if (place === Infinity) return SLOWEST_OF_ALL_MS
+    const restMs = (this.#context.env.now() - this.#movedAt) * PATIENCE * Math.max(1, place * PATIENCE)
+    const mostMs = Math.min(SLOWEST_MS * place ** 2, SLOWEST_OF_ALL_MS)
+    return Math.min(mostMs, Math.max(QUICKEST_MS * place, restMs))
+  }
+
+  /** The best place in a line that any of the claims has; 1 is the first of those that wait. Infinity: there is nothing to wait for. */
   #place(): number {
     if (this.#waits.size > MOST_LINES) return 1
-    let best = this.#watches.size > 0 ? PLACE_OF_STATES : PLACE_OF_HOLDS
-    for (const { claims, nextPlace } of this.#waits.values()) {
+    let best = this.#watches.size > 0 ? PLACE_OF_STATES : Infinity
+    for (const [line, { claims, nextPlace }] of this.#waits) {
+      if (this.#own.has(line)) continue
       const [first] = claims.values()
       best = Math.min(best, Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1)
     }

@@ -1,6 +1,6 @@
 import { systemEnv } from '../../base/env.js'
-import type { Driver, Lent } from './driver.js'
-import { closed, explain, isCollision, isSchemaMissing, outOfReach } from './failures.js'
+import type { Changed, Driver, Lent } from './driver.js'
+import { closed, explain, isCollision, isSchemaMissing, notCommitting, outOfReach } from './failures.js'
 import { ensureSchema, makeSchema } from './install.js'
 import type { Names } from './sql/names.js'
 
@@ -38,11 +38,20 @@ export class Runner {
     return this.query(`CALL ${this.names.routine(routine)}(${values.join(',')})`)
   }
 
-  async query(sql: string): Promise<string[]> {
+  query(sql: string): Promise<string[]> {
+    return this.#try((connection) => connection.query(sql))
+  }
+
+  /** One UPDATE, which commits by itself. */
+  change(sql: string): Promise<Changed> {
+    return this.#try((connection) => connection.change(sql))
+  }
+
+  async #try<T>(work: (connection: Lent) => Promise<T>): Promise<T> {
     let isMended = false
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#lend((connection) => connection.query(sql))
+        return await this.#lend(work)
       } catch (error) {
         if (isSchemaMissing(error) && !isMended && this.#options.createSchema) {
           isMended = true
@@ -108,14 +117,19 @@ export class Runner {
   async #openOnce(): Promise<Driver> {
     const { openDriver, createSchema } = this.#options
     const driver = await openDriver()
-    if (!createSchema) return driver
     try {
       const connection = await driver.lend()
-      await this.#within(connection, ensureSchema(connection, this.names))
+      await this.#within(connection, prepare(connection, this.names, createSchema))
       return driver
     } catch (error) {
       await driver.close().catch(() => {})
       throw error
     }
   }
+}
+
+async function prepare(connection: Lent, names: Names, createSchema: boolean): Promise<void> {
+  const [commits] = await connection.query('SELECT @@autocommit')
+  if (commits !== '1') throw notCommitting()
+  if (createSchema) await ensureSchema(connection, names)
 }

@@ -1,4 +1,3 @@
-import { claimRoutine, releaseRoutine } from './sql/alone.js'
 import { type Names, namesOf } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
@@ -15,9 +14,7 @@ export const SCHEMA_VERSION = 1
 export const SQL_MODE = 'STRICT_ALL_TABLES'
 
 const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
-  claim: claimRoutine,
   join: joinRoutine,
-  release: releaseRoutine,
   leave: leaveRoutine,
   turn: turnRoutine,
   pulse: pulseRoutine,

@@ -1,5 +1,6 @@
 import { systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
+import type { Changed } from './driver.js'
 import type { Runner } from './runner.js'
 import { MODE } from './sql/claim.js'
 import { bytes, json, toBytes } from './values.js'
@@ -18,10 +19,18 @@ export interface Place {
 /** A value of a claim: a number, or bytes in hexadecimal; null is nothing. */
 export type Value = number | string | null
 
+/** An UPDATE that does what is asked where nobody else is in the line, and nothing otherwise. */
+export interface ShortWay {
+  sql(at: string): string
+  /** The answer to the call where it has changed the line. */
+  reply(changed: Changed): unknown
+}
+
 interface Call {
   /** The client that makes it. */
   readonly caller: string
   readonly values: readonly Value[]
+  readonly shortWay: ShortWay | undefined
   resolve(reply: unknown): void
   reject(error: unknown): void
 }
@@ -52,9 +61,10 @@ export class Turns {
     this.#context = context
   }
 
-  submit<T>(place: Place, caller: string, values: readonly Value[]): Promise<T> {
+  /** `shortWay` is tried first, if the call travels alone. */
+  submit<T>(place: Place, caller: string, values: readonly Value[], shortWay?: ShortWay): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { caller, values, resolve: resolve as (reply: unknown) => void, reject }
+      const call = { caller, values, shortWay, resolve: resolve as (reply: unknown) => void, reject }
       const queue = this.#queues.get(place.line)
       if (queue) queue.push(call)
       else {
@@ -97,10 +107,13 @@ export class Turns {
 
   async #ask(place: Place, calls: readonly Call[]): Promise<{ replies: unknown[]; news: readonly News[] }> {
     const { runner, at } = this.#context
+    const shortWay = calls.length === 1 ? calls[0]?.shortWay : undefined
+    if (shortWay) {
+      const changed = await runner.change(shortWay.sql(at()))
+      if (changed.rows === 1) return { replies: [shortWay.reply(changed)], news: [] }
+    }
     const [routine, values] = statementOf(place, calls)
-    // Others of this process may be among them: they are told in both ways.
-    const caller = toBytes(calls[0]?.caller ?? '')
-    const [row = ''] = await runner.call(routine, [bytes(place.line), caller, ...values, at()])
+    const [row = ''] = await runner.call(routine, [bytes(place.line), ...values, at()])
     const { reply, news } = JSON.parse(row) as Answer<unknown>
     return { replies: calls.length === 1 ? [reply] : (reply as unknown[]), news }
   }
@@ -113,11 +126,13 @@ function statementOf(
 ): [routine: string, values: string[]] {
   const [only] = calls
   const name = [toBytes(space), toBytes(resource)]
+  // Others of this process may be among them: they are told in both ways.
+  const caller = toBytes(only?.caller ?? '')
   if (calls.length > 1 || !only)
-    return ['turn', [...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
+    return ['turn', [caller, ...name, json(JSON.stringify(calls.map(({ values }) => values)))]]
   const [mode, ...values] = only.values
-  if (mode === MODE.release) return ['release', values.map(toSql)]
-  return ['claim', [...name, toSql(mode ?? null), ...values.map(toSql)]]
+  if (mode === MODE.release) return ['leave', [caller, ...values.map(toSql)]]
+  return ['join', [caller, ...name, ...only.values.map(toSql)]]
 }
 
 function toSql(value: Value): string {

@@ -57,13 +57,29 @@ export class MysqlUser {
     if (this.#stopSweeping) return
     // Not all processes that were started together at the same moment.
     const ms = SWEEP_EVERY_MS * (0.5 + this.env.random() / 2)
-    this.#stopSweeping = this.env.timer(ms, () => void this.#sweep(), { keepAlive: false })
+    this.#stopSweeping = this.env.timer(ms, () => void this.#sweepNowAndThen(), { keepAlive: false })
   }
 
-  async #sweep(): Promise<void> {
-    const values = [micros(SWEEP_EVERY_MS), micros(this.#options.retentionMs), this.at]
+  /** Removes everything that nobody uses any more, now. */
+  async sweep(): Promise<void> {
+    this.runner.use()
+    try {
+      // The routine takes some at a time, so that it locks nothing for long.
+      while ((await this.#sweepOnce(0)) > 0) {}
+    } finally {
+      if (this.clients.isEmpty) await this.runner.close()
+    }
+  }
+
+  async #sweepOnce(everyMs: number): Promise<number> {
+    const values = [micros(everyMs), micros(this.#options.retentionMs), this.at]
+    const [row = '{"reply":0}'] = await this.runner.call('sweep', values)
+    return (JSON.parse(row) as { reply: number }).reply
+  }
+
+  async #sweepNowAndThen(): Promise<void> {
     // Whoever lacks a right, or finds the server gone, hears of it by calls that somebody waits for.
-    await this.runner.call('sweep', values).catch(() => {})
+    await this.#sweepOnce(SWEEP_EVERY_MS).catch(() => {})
     // The last client may have left meanwhile.
     if (!this.#stopSweeping) return
     this.#stopSweeping = undefined

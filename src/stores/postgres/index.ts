@@ -3,6 +3,8 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import type { Store } from '../../contract/store.js'
 import { readUrl } from './address.js'
+import { advisoryLocksOf } from './advisory/index.js'
+import type { AdvisoryLocks } from './advisory/locks.js'
 import type { Driver } from './driver.js'
 import { type Address, checkPackage, openAddress, type PackageName } from './packages.js'
 import { isPgPool, PgDriver } from './pg.js'
@@ -13,6 +15,8 @@ import { lockOfPool, type SqlTransaction } from './transactions/index.js'
 import type { TransactionLock } from './transactions/lock.js'
 import { PostgresUser, type PostgresUserOptions } from './user.js'
 
+export type { AdvisoryHold } from './advisory/hold.js'
+export type { AdvisoryLocks, AdvisoryOptions } from './advisory/locks.js'
 export type { SqlTransaction } from './transactions/index.js'
 export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
@@ -120,6 +124,48 @@ export function transactionLock<Tx = SqlTransaction>(
   options: Pick<PostgresOptions, 'schema'> = {},
 ): TransactionLock<Tx> {
   return lockOfPool<Tx>(pool, checkSchema(options.schema ?? 'holdfast'))
+}
+
+/**
+ * PostgreSQL's own advisory locks (`pg_advisory_lock`), for those who share them with programs in other languages. All that a process holds are in one session,
+ * on one connection of the pool, and are lost with it; `hold.signal` tells. They have no lease and no line, and do not exclude a mutex of the same name.
+ *
+ * @example
+ * ```ts
+ * import { advisory } from 'holdfast/postgres'
+ * import pg from 'pg'
+ *
+ * const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
+ * await advisory(pool).run('nightly-report', async ({ fence }) => console.log('my fence is', fence))
+ * await pool.end()
+ * ```
+ */
+export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schema'> = {}): AdvisoryLocks {
+  return advisoryLocksOf(pool, checkSchema(options.schema ?? 'holdfast'))
+}
+
+/**
+ * Removes what nobody uses any more: lapsed claims, lines that have been idle for the retention, ended states. Clients do it about once a minute by themselves; this is
+ * for a scheduled job, where clients come and go. Gives the number of lines that were removed.
+ *
+ * @example
+ * ```ts
+ * import { sweep } from 'holdfast/postgres'
+ *
+ * console.log(await sweep('postgres://localhost/app'), 'lines removed')
+ * ```
+ */
+export async function sweep(
+  poolOrUrl: string | PostgresPool,
+  options: PostgresOptions = {},
+): Promise<number> {
+  const user = typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options)
+  const name = user.join({ push: () => {}, onGap: () => {} })
+  try {
+    return await user.sweep()
+  } finally {
+    await user.leave(name)
+  }
 }
 
 /** The users of each pool, by their settings: however many store values are made of a pool, one of its connections listens. */

@@ -1,3 +1,4 @@
+import { advisorySql } from './sql/advisory.js'
 import { callsSql } from './sql/calls.js'
 import { lineSql } from './sql/line.js'
 import { lookSql } from './sql/look.js'
@@ -16,7 +17,18 @@ const INSTALL_LOCK = '5219509671615886196'
 
 /** From the tables on: what each version adds to the one before. */
 const STEPS: readonly string[] = [
-  [tablesSql, lineSql, callsSql, shortWaySql, pulseSql, operateSql, stateSql, lookSql, rowLockSql].join(''),
+  [
+    tablesSql,
+    lineSql,
+    callsSql,
+    shortWaySql,
+    pulseSql,
+    operateSql,
+    stateSql,
+    lookSql,
+    rowLockSql,
+    advisorySql,
+  ].join(''),
 ]
 
 /** A name as SQL has it. */

@@ -8,23 +8,28 @@ interface Place {
   readonly path?: string | false
 }
 
-/** A connected socket that does not keep the process from ending, which postgres.js cannot do by itself. */
+/**
+ * A socket that does not keep the process from ending, which postgres.js cannot do by itself. It must not reject: postgres.js would never use that
+ * connection of its pool again. So whether the last host (mostly the only one) can be reached is told by the socket, which it hears.
+ */
 export async function unreferencedSocket({ host, port, path }: Place): Promise<Socket> {
-  if (path) return opened(connect(path))
-  let failure: unknown
-  for (const [index, name] of host.entries()) {
-    try {
-      // It takes the name that a certificate has to bear from here.
-      return Object.assign(await opened(connect(port[index] ?? 5432, name)), { host: name })
-    } catch (error) {
-      failure = error
-    }
+  if (path) return unreferenced(connect(path))
+  const last = host.length - 1
+  for (let index = 0; ; index++) {
+    const socket = unreferenced(connect(port[index] ?? 5432, host[index] ?? 'localhost'))
+    // It takes the name that a certificate has to bear from here.
+    Object.assign(socket, { host: host[index] })
+    if (index >= last || (await isOpened(socket))) return socket
   }
-  throw failure
 }
 
-async function opened(socket: Socket): Promise<Socket> {
-  await once(socket, 'connect')
-  socket.unref()
-  return socket
+function unreferenced(socket: Socket): Socket {
+  return socket.once('connect', () => socket.unref())
+}
+
+function isOpened(socket: Socket): Promise<boolean> {
+  return once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
 }

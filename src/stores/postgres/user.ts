@@ -29,6 +29,8 @@ export interface Client {
 const MOST_ATTEMPTS = 10
 const HEAR_WITHIN_MS = 200
 const SWEEP_EVERY_MS = 60_000
+/** Its lines are locked until it is done. */
+const MOST_SWEPT = 1000
 
 /** What the clients of one store value share: the pool, the schema, the connection for messages. */
 export class PostgresUser {
@@ -147,6 +149,17 @@ export class PostgresUser {
           throw explain(error)
         if (isMissing(error)) this.#installation.forget()
       }
+    }
+  }
+
+  /** Removes what nobody uses any more, a part at a time; gives the number of lines. */
+  async sweep(): Promise<number> {
+    const { retentionMs } = this.#options
+    for (let removed = 0; ; ) {
+      const values = [String(retentionMs * 1000), String(MOST_SWEPT)]
+      const some = Number(await this.ask('SELECT holdfast.sweep($1, $2)::text', values))
+      removed += some
+      if (some < MOST_SWEPT) return removed
     }
   }
 

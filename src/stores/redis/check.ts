@@ -1,5 +1,5 @@
 import type { Env } from '../../base/env.js'
-import type { Finding } from '../../contract/store.js'
+import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
 import type { Master } from './driver.js'
 import { isForbidden } from './failures.js'
 
@@ -128,4 +128,28 @@ export function permissionFinding(failure: unknown): Finding {
     ? `${cause}. Holdfast needs the commands that docs/stores/redis.md lists, on its keys and channels.`
     : `A lock could not be taken and given back: ${message}`
   return { level: 'fault', about, text }
+}
+
+/** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
+export async function tryLock(connection: Connection, name: string): Promise<unknown> {
+  const { resource, claims } = trial(name)
+  try {
+    for (const claim of claims) await connection.claim(claim)
+    await connection.pulse(claims)
+    // Tells of a loss and of a grant by messages; a release tells its own client by the answer.
+    await connection.evict(resource, null)
+    for (const { id } of claims) await connection.release(resource, id)
+    await connection.read(resource, true)
+    return null
+  } catch (error) {
+    return error
+  }
+}
+
+/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+function trial(name: string): { resource: string; claims: ClaimRequest[] } {
+  const resource = `holdfast doctor ${name}`
+  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }

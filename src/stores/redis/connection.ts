@@ -13,17 +13,17 @@ import type {
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
-import { checkMaster, permissionFinding } from './check.js'
+import { sendBeats } from './beats.js'
+import { checkMaster, permissionFinding, tryLock } from './check.js'
 import type { Listener } from './ears.js'
-import { closed, explain, explainReply, outOfReach } from './failures.js'
+import { closed, explain, outOfReach } from './failures.js'
 import { evictScript } from './lua/evict.js'
-import { pulseScript } from './lua/pulse.js'
 import { resizeScript } from './lua/resize.js'
 import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
 import { fromToken, Names, token } from './names.js'
-import { beatReply, claimReply, releaseReply, robbedView, toUs } from './replies.js'
+import { claimReply, releaseReply, robbedView, toUs } from './replies.js'
 import type { Answer } from './turns.js'
 import type { RedisUser } from './user.js'
 import { lineView } from './view.js'
@@ -113,26 +113,11 @@ export class RedisConnection implements Connection {
       await this.#run(viewScript, this.#names.line(''), [])
       return []
     }
-    const lines = new Map<string, number[]>()
-    beats.forEach(({ resource }, index) => {
-      const known = lines.get(resource)
-      if (known) known.push(index)
-      else lines.set(resource, [index])
-    })
-    const driver = this.#user.runner.driver ?? (await this.#open())
-    const replies: BeatReply[] = []
-    const groups = [...lines].map(([resource, indexes]) => ({ key: this.#names.line(resource), indexes }))
-    const calls = driver.isCluster ? groups.map((group) => [group]) : [groups]
-    await Promise.all(
-      calls.map(async (call) => {
-        const text = await this.#beat(call, beats)
-        const indexes = call.flatMap((group) => group.indexes)
-        text.split(',').forEach((reply, place) => {
-          replies[indexes[place] ?? 0] = answerOf(reply)
-        })
-      }),
-    )
-    return replies
+    try {
+      return await sendBeats(this.#user, this.#names, beats)
+    } catch (error) {
+      throw explain(error)
+    }
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -194,32 +179,16 @@ export class RedisConnection implements Connection {
   }
 
   async check(): Promise<Finding[]> {
-    const { env, replicas } = this.#user
+    const { env, replicas, ears } = this.#user
     const driver = await this.#open()
     try {
       const masters = await driver.masters()
       const findings = await Promise.all(
         masters.map((master) => checkMaster(master, replicas?.count ?? 0, env)),
       )
-      return [...findings.flat(), permissionFinding(await this.#try())]
+      return [...findings.flat(), permissionFinding((await tryLock(this, env.id())) ?? ears.refusal ?? null)]
     } catch (error) {
       throw explain(error)
-    }
-  }
-
-  /** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
-  async #try(): Promise<unknown> {
-    const { resource, claims } = trial(this.#user.env.id())
-    try {
-      for (const claim of claims) await this.claim(claim)
-      await this.pulse(claims)
-      // Tells of a loss and of a grant by messages; a release tells its own client by the answer.
-      await this.evict(resource, null)
-      for (const { id } of claims) await this.release(resource, id)
-      await this.read(resource, true)
-      return this.#user.ears.refusal ?? null
-    } catch (error) {
-      return error
     }
   }
 
@@ -253,25 +222,6 @@ export class RedisConnection implements Connection {
     const id = fromToken(match[3] ?? '')
     if (match[1] !== undefined) this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
     else this.#context.push({ type: match[2] as 'lost' | 'wanted', resource, id })
-  }
-
-  async #beat(groups: readonly { key: string; indexes: readonly number[] }[], beats: readonly Beat[]) {
-    const keys = groups.map(({ key }) => key)
-    const args = groups.flatMap(({ indexes }) => [
-      String(indexes.length),
-      ...indexes.flatMap((index) => beatArguments(beats[index] as Beat)),
-    ])
-    const { runner, replicas } = this.#user
-    try {
-      if (!replicas) return String(await runner.run(pulseScript, keys, args))
-      const { reply, acknowledged } = await runner.runDurably(pulseScript, keys, args, replicas)
-      // A renewal that a fail-over could lose must not be relied upon.
-      if (acknowledged < replicas.count)
-        throw outOfReach(`only ${acknowledged} of ${replicas.count} replicas have the renewal`)
-      return String(reply)
-    } catch (error) {
-      throw explain(error)
-    }
   }
 
   async #view(resource: string): Promise<LineView | null> {
@@ -312,30 +262,10 @@ function claimText(request: ClaimRequest, channel: string): string {
   return `${modeOf(request)} ${token(request.id)} ${times} ${wanted}`
 }
 
-/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
-function trial(name: string): { resource: string; claims: ClaimRequest[] } {
-  const resource = `holdfast doctor ${name}`
-  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
-  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
-  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
-}
-
 function modeOf({ adopts, steal, queue }: ClaimRequest): string {
   if (adopts) return `adopt/${token(adopts.id)}/${adopts.fence}`
   if (steal) return 'steal'
   return queue ? 'queue' : 'try'
-}
-
-/** A line that cannot be read, and will not be, has no claims of ours; it must not take the renewals of all others with it. */
-function answerOf(reply: string): BeatReply {
-  if (!reply.startsWith('error ')) return beatReply(reply)
-  const failure = explainReply(reply.slice('error '.length))
-  if (failure.retryable) throw failure
-  return { status: 'gone' }
-}
-
-function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {
-  return [token(id), toUs(leaseMs), toUs(presenceMs), String(permits ?? '-'), String(block ?? '-')]
 }
 
 function stateValue(version: unknown, value: unknown): StateValue | null {

@@ -11,7 +11,7 @@ export class Lookout {
   readonly #places: Places
   readonly #line: string
   readonly #owner: Stay
-  #cue: { readonly path: string; readonly stop: () => void } | null = null
+  #watched: { readonly path: string; readonly stop: () => void; cue: Cue } | null = null
   #seenMark = ''
 
   constructor(places: Places, line: string, owner: Stay) {
@@ -23,30 +23,34 @@ export class Lookout {
   /** Watches for the cue. true: it has come since the line was listed. */
   async watch(cue: Cue, mine: ClaimName): Promise<boolean> {
     const path = cue.type === 'line' ? this.#line : `${this.#line}/${cue.name}`
-    if (this.#cue?.path === path) return false
+    if (this.#watched?.path === path) {
+      this.#watched.cue = cue
+      return false
+    }
     this.stop()
     const own = mine.capacity === EXCLUSIVE ? this.#places.stayAt(path) : undefined
     if (!own) return this.#watchOnServer(cue, path, mine)
     // Of our own claims we know without the server when they leave.
-    this.#cue = { path, stop: own.follow(this.#owner) }
+    this.#watched = { path, stop: own.follow(this.#owner), cue }
     return false
   }
 
   stop(): void {
-    this.#cue?.stop()
-    this.#cue = null
+    this.#watched?.stop()
+    this.#watched = null
   }
 
   async #watchOnServer(cue: Cue, path: string, mine: ClaimName): Promise<boolean> {
     const { zk } = this.#places.session
     const listener: WatchListener = ({ type }) => {
-      if (this.#cue?.stop !== stop) return
-      this.#cue = null
-      this.#owner.onCue(this.#isWord(cue, type))
+      if (this.#watched?.stop !== stop) return
+      const isWord = this.#isWord(this.#watched.cue, type)
+      this.#watched = null
+      this.#owner.onCue(isWord)
     }
     const stop = (): void => zk.unwatch(path, listener)
     // Before it is sent: the event may come right behind the answer.
-    this.#cue = { path, stop }
+    this.#watched = { path, stop, cue }
     try {
       const isOver =
         cue.type === 'line'

@@ -145,7 +145,8 @@ export const barrierCases: readonly CaseSpec[] = [
       }
       await rejectsWith('ACQUIRE_TIMEOUT', early.meet({ wait: 60 }))
       await inTime('the others met', looking.promise)
-      assert.equal(await one.arrived(), 0)
+      // Where its claim came later than its withdrawal, it is given back a moment later.
+      await eventually('nobody there', async () => (await one.arrived()) === 0)
     },
   },
   {

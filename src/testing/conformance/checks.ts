@@ -3,7 +3,7 @@ import { type Cancel, type Env, systemEnv } from '../../base/env.js'
 import { type ErrorCode, HoldfastError } from '../../base/errors.js'
 
 /** How long to wait for what must happen: far more than it takes, so that a loaded machine does not fail the suite. */
-const PATIENCE_MS = 30_000
+export const PATIENCE_MS = 30_000
 
 /** Monotonic milliseconds, the same for every process of this machine. */
 export function now(): number {

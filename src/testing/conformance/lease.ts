@@ -74,16 +74,17 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [38],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const lease = 4500
+      const lease = 12_000
       const hold = await scene.lock('door', locks).acquire({ lease })
       // Each takes long, and meanwhile there is news that asks for another one.
       store.around = async (call, go) => {
         if (call.method === 'pulse') {
           store.tell({ type: 'gap' })
-          await pass(lease / 6)
+          await pass(lease / 20)
         }
         return go()
       }
+      store.tell({ type: 'gap' })
       await eventually('several slow renewals', () => store.count('pulse') >= 4)
       assert.equal(store.mostPulsesAtOnce, 1)
       assert.equal(hold.isValid, true)
@@ -181,8 +182,8 @@ export const leaseCases: readonly CaseSpec[] = [
       await holder.release()
       const hold = await inTime('the waiter', waiter)
       await eventually('the loss by maxHold', () => !hold.isValid)
-      // A little earlier than the store: the client's clock may be slow by the drift margin.
-      assert.ok(now() - releasedAt >= 3900, `lost ${now() - releasedAt} ms after the grant`)
+      // Earlier than the store by the drift margin and by what an answer takes; but counted from the waiting it would be 2500.
+      assert.ok(now() - releasedAt >= 3000, `lost ${now() - releasedAt} ms after the grant`)
     },
   },
   {

@@ -6,7 +6,7 @@ import type { Lock } from '../../primitives/lock.js'
 import type { ResourceView } from '../../primitives/views.js'
 import { lockOf } from '../lock-kinds.js'
 import { type StartOptions, WorkerClient } from '../worker-client.js'
-import { eventually, inTime, pass, settled } from './checks.js'
+import { eventually, inTime, PATIENCE_MS, pass, settled } from './checks.js'
 import type { Guise } from './guises.js'
 import { InterceptedStore } from './intercepted-store.js'
 import type { ConformanceSubject, Venue } from './suite.js'
@@ -152,12 +152,14 @@ export class Scene {
     return undefined
   }
 
-  /** Resolves when so many are in line behind the holder. */
+  /** Resolves when so many are in line behind the holder. A long line takes long to form, and is not looked at all the time meanwhile. */
   async waiting(name: string, count: number): Promise<void> {
-    await eventually(
-      `${count} waiters for ${name}`,
-      async () => (await this.line(name))?.waiters.length === count,
-    )
+    const isThere = async (): Promise<boolean> => {
+      if ((await this.line(name))?.waiters.length === count) return true
+      await pass(count / 50)
+      return false
+    }
+    await eventually(`${count} waiters for ${name}`, isThere, PATIENCE_MS + 5 * count)
   }
 
   /** Resolves when the one with that label is in line; others may have lapsed in the meantime. */

@@ -1,5 +1,5 @@
 import { type Cancel, systemEnv } from '../../../base/env.js'
-import { outOfReach } from '../failures.js'
+import { explain, outOfReach } from '../failures.js'
 import { SessionHold } from './hold.js'
 import { sessionLockName } from './names.js'
 import type { SessionServer } from './server.js'
@@ -17,6 +17,8 @@ export interface Waiter {
   /** false: it is to be had at once or not at all. */
   readonly isPatient: boolean
   grant(hold: SessionHold): void
+  /** Somebody else has it. */
+  refuse(): void
   fail(error: unknown): void
 }
 
@@ -44,14 +46,14 @@ export class SessionLines {
     this.#server = server
   }
 
-  join(waiter: Waiter, busy: () => Error): void {
+  join(waiter: Waiter): void {
     const key = sessionLockName(waiter.name)
     const line = this.#lines.get(key) ?? { name: waiter.name, key, waiters: [], hold: null, isAsking: false }
-    if (!waiter.isPatient && (line.hold || line.waiters.length > 0)) return waiter.fail(busy())
+    if (!waiter.isPatient && (line.hold || line.waiters.length > 0)) return waiter.refuse()
     this.#lines.set(key, line)
     line.waiters.push(waiter)
     this.#movedAt = systemEnv.now()
-    void this.#ask(line, waiter, busy)
+    void this.#ask(line)
   }
 
   leave(waiter: Waiter): void {
@@ -63,49 +65,45 @@ export class SessionLines {
   }
 
   /** Asks the server for the lock, for the first of those who want it. */
-  async #ask(line: Line, asker?: Waiter, busy?: () => Error): Promise<void> {
+  async #ask(line: Line): Promise<void> {
     if (line.hold || line.isAsking || line.waiters.length === 0) return
     line.isAsking = true
+    let session: Session | undefined
     try {
-      const session = await this.#open()
+      session = await this.#open()
       const fence = await this.#server.lock(session, line.key, line.name)
       line.isAsking = false
       if (fence !== null) await this.#granted(line, session, fence)
-      else if (asker && !asker.isPatient && line.waiters.includes(asker)) {
-        this.leave(asker)
-        asker.fail(busy?.())
-      }
+      else for (const waiter of takeHasty(line.waiters)) waiter.refuse()
     } catch (error) {
       line.isAsking = false
-      // Nobody is answered who can be served when the next connection is there; if there is none, that is the answer.
-      if (!this.#session)
-        for (const waiter of line.waiters.splice(0)) waiter.fail(this.#server.explain(error))
+      // With a connection that has ended nobody's wait has; another one is asked.
+      if (!session?.isOver) for (const waiter of line.waiters.splice(0)) waiter.fail(explain(error))
     }
     this.#tidy(line)
     this.#plan()
   }
 
   async #granted(line: Line, session: Session, fence: number): Promise<void> {
-    const waiter = line.waiters.shift()
     this.#movedAt = systemEnv.now()
-    if (!waiter || session.isOver) {
-      if (waiter) line.waiters.unshift(waiter)
-      else await this.#server.unlock(session, line.key)
-      return
-    }
-    const hold = new SessionHold(line.name, fence, () => this.#free(line, session))
+    // Lost again before anybody has heard of it.
+    if (session.isOver) return
+    const waiter = line.waiters.shift()
+    if (!waiter) return void (await this.#server.unlock(session, line.key))
+    const hold: SessionHold = new SessionHold(line.name, fence, () => this.#free(line, session, hold))
     line.hold = hold
     waiter.grant(hold)
   }
 
-  async #free(line: Line, session: Session): Promise<boolean> {
+  async #free(line: Line, session: Session, hold: SessionHold): Promise<boolean> {
     try {
       return await this.#server.unlock(session, line.key)
     } catch (error) {
       if (session.isOver) return false
-      throw this.#server.explain(error)
+      throw explain(error)
     } finally {
-      line.hold = null
+      // After a loss it may be another one's by now.
+      if (line.hold === hold) line.hold = null
       this.#movedAt = systemEnv.now()
       void this.#ask(line)
       this.#tidy(line)
@@ -143,7 +141,7 @@ export class SessionLines {
 
   #open(): Promise<Session> {
     if (this.#session) return this.#session
-    const opening = this.#server.open((session, reason) => this.#lost(opening, session, reason))
+    const opening = this.#server.open((reason) => this.#lost(opening, reason))
     this.#session = opening
     opening.catch(() => {
       if (this.#session === opening) this.#session = undefined
@@ -152,12 +150,12 @@ export class SessionLines {
   }
 
   /** With the connection go all its locks, whatever they were for. */
-  #lost(opening: Promise<Session>, _session: Session, reason: unknown): void {
+  #lost(opening: Promise<Session>, reason: unknown): void {
     if (this.#session === opening) this.#session = undefined
     for (const line of this.#lines.values()) {
       const { hold } = line
       line.hold = null
-      hold?.lose(outOfReach(String(reason)))
+      hold?.lose(outOfReach(reason instanceof Error ? reason.message : 'the connection has ended', reason))
       void this.#ask(line)
       this.#tidy(line)
     }
@@ -174,4 +172,11 @@ export class SessionLines {
     this.#session = undefined
     void session?.then((each) => each.giveBack()).catch(() => {})
   }
+}
+
+/** Takes those out who do not want to wait. */
+function takeHasty(waiters: Waiter[]): Waiter[] {
+  const hasty = waiters.filter(({ isPatient }) => !isPatient)
+  for (const waiter of hasty) waiters.splice(waiters.indexOf(waiter), 1)
+  return hasty
 }

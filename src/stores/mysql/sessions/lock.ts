@@ -44,6 +44,7 @@ export class SessionLock {
         name,
         isPatient: waitMs > 0,
         grant: (hold) => settle(() => resolve(hold)),
+        refuse: () => waiter.fail(busy(name, waitMs)),
         fail: (error) => settle(() => reject(error)),
       }
       let cancel: Cancel = () => {}
@@ -60,7 +61,7 @@ export class SessionLock {
       signal?.addEventListener('abort', onAbort)
       if (waitMs !== Infinity && waitMs > 0)
         cancel = systemEnv.timer(waitMs, () => giveUp(busy(name, waitMs)), { keepAlive: true })
-      this.#lines.join(waiter, () => busy(name, waitMs))
+      this.#lines.join(waiter)
     })
   }
 

@@ -1,5 +1,5 @@
 import type { Driver } from '../driver.js'
-import { explain, isSchemaMissing } from '../failures.js'
+import { isSchemaMissing } from '../failures.js'
 import type { Runner } from '../runner.js'
 import { keyOf, toBytes } from '../values.js'
 import { Session } from './session.js'
@@ -18,10 +18,8 @@ export class SessionServer {
     runner.use()
   }
 
-  readonly explain = explain
-
   /** Takes a connection out of the pool. */
-  async open(onEnd: (session: Session, reason: unknown) => void): Promise<Session> {
+  async open(onEnd: (reason: unknown) => void): Promise<Session> {
     await this.#makeSchema()
     return new Session(await this.#driver.lend(), onEnd)
   }

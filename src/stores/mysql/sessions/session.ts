@@ -18,13 +18,13 @@ const ENDS = ['error', 'end'] as const
 /** One connection, whose end is told at once: everything that was locked on it is free then. Statements go one after the other. */
 export class Session {
   readonly #connection: Lent
-  readonly #onEnd: (session: Session, reason: unknown) => void
+  readonly #onEnd: (reason: unknown) => void
   #last: Promise<unknown> = Promise.resolve()
   #isOver = false
   #stopProbing: Cancel = () => {}
   readonly #listener = (reason?: unknown): void => this.#end(reason)
 
-  constructor(connection: Lent, onEnd: (session: Session, reason: unknown) => void) {
+  constructor(connection: Lent, onEnd: (reason: unknown) => void) {
     this.#connection = connection
     this.#onEnd = onEnd
     for (const event of ENDS) (connection.own as Emitter).on(event, this.#listener)
@@ -77,7 +77,7 @@ export class Session {
   #end(reason: unknown): void {
     if (!this.#finish()) return
     this.#connection.destroy()
-    this.#onEnd(this, reason)
+    this.#onEnd(reason)
   }
 
   #finish(): boolean {

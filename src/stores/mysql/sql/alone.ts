@@ -1,58 +1,47 @@
-import { CLAIM_VALUES, MODE } from './claim.js'
-import { FAR, routine, SKEW_US, WALL } from './line.js'
+import { bytes } from '../values.js'
+import { FAR, SKEW_US } from './line.js'
 import type { Names } from './names.js'
 
 /**
- * Most locks are free when they are asked for, and nobody else has asked when they are given back. Then the hold is kept in the row of the line, and each call is one UPDATE.
- * Its permits are the line's `used`, its fence is `last`, its deadline `soonest`, and `seen` is when it was granted. Everything else needs the line as a whole: `openLine`.
+ * The short way. Most locks are free when they are asked for, and nobody else has asked when they are given back. Then the hold is kept in the row of the line, and
+ * each call is one UPDATE; where it finds the line otherwise it changes nothing, and a routine is asked. The permits of such a hold are the line's `used`, its fence is `last`, its deadline `soonest`,
+ * and `seen` is when it was granted. Everything else needs the line as a whole: `openLine`.
+ *
+ * No assignment depends on whether an earlier one has been made already: servers and modes differ in that.
  */
 
-/** The line's clock goes on; a clock of the server that was set back does not count. Assignments are made from left to right. */
-const TICK = 'shift = GREATEST(shift, seen - v_wall), seen = v_wall + shift'
+/** When the statement began: a lease that starts a moment too early ends a moment too early, which its client expects anyway. */
+const WALL = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
-/** Arguments are the same as those of `join`, which is asked where the line is not empty, or the claim not as simple as most. */
-export function claimRoutine(names: Names): string {
-  const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
-  const args = CLAIM_VALUES.map(([name]) => name).join(', ')
-  return routine(
-    names,
-    'claim',
-    `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
-    `
-  DECLARE v_wall BIGINT DEFAULT COALESCE(p_at, ${WALL});
-  DECLARE v_count BIGINT DEFAULT 0;
-  IF p_mode IN (${MODE.try}, ${MODE.queue}) AND p_permits <= p_capacity AND p_block = 1 AND p_max_hold IS NULL AND v_wall < ${FAR} - ${SKEW_US} THEN
-    UPDATE ${names.line} SET ${TICK}, last = LAST_INSERT_ID(GREATEST(last + 1, LEAST(p_floor + 1, v_wall + ${SKEW_US}), v_wall)),
-        used = p_permits, soonest = seen + p_lease, capacity = p_capacity, alone_id = p_id, alone_client = p_client, alone_info = p_info
-      WHERE line = v_line AND used = 0 AND next_place IS NULL AND pinned IS NULL AND last < ${FAR};
-    SET v_count = ROW_COUNT();
-    COMMIT;
-  END IF;
-  IF v_count = 1 THEN
-    SELECT CONCAT('{"reply":{"status":"granted","fence":', LAST_INSERT_ID(), ',"leaseMs":', p_lease / 1000, '},"news":[]}') AS answer;
-  ELSE
-    CALL ${names.routine('join')}(v_line, v_caller, p_space, p_resource, ${args}, p_at);
-  END IF;`,
-  )
+/** What a claim says that can be served so; durations are microseconds, texts hexadecimal. */
+export interface AloneClaim {
+  readonly id: string
+  readonly client: string
+  readonly info: string
+  readonly permits: number
+  readonly capacity: number
+  readonly lease: number
+  readonly floor: number
 }
 
-/** Arguments are the same as those of `leave`. */
-export function releaseRoutine(names: Names): string {
-  return routine(
-    names,
-    'release',
-    'v_line BINARY(32), v_caller VARBINARY(255), p_id VARBINARY(255), p_at BIGINT',
-    `
-  DECLARE v_wall BIGINT DEFAULT COALESCE(p_at, ${WALL});
-  DECLARE v_count BIGINT DEFAULT 0;
-  UPDATE ${names.line} SET ${TICK}, used = 0, soonest = ${FAR}, alone_id = NULL
-    WHERE line = v_line AND alone_id = p_id AND soonest > GREATEST(v_wall + shift, seen);
-  SET v_count = ROW_COUNT();
-  COMMIT;
-  IF v_count = 1 THEN
-    SELECT '{"reply":true,"news":[]}' AS answer;
-  ELSE
-    CALL ${names.routine('leave')}(v_line, v_caller, p_id, p_at);
-  END IF;`,
-  )
+/** Grants a line that is empty; the fence is the insert id of the answer. `at` is the time, for tests; NULL: the server's clock. */
+export function grantAlone({ line }: Names, key: string, claim: AloneClaim, at: string): string {
+  const { id, client, info, permits, capacity, lease, floor } = claim
+  const wall = at === 'NULL' ? WALL : at
+  return `UPDATE ${line} SET last = LAST_INSERT_ID(GREATEST(last + 1, LEAST(${floor + 1}, ${wall} + ${SKEW_US}), ${wall})),
+    soonest = GREATEST(${wall} + shift, seen) + ${lease}, ${tick(wall)}, used = ${permits}, capacity = ${capacity},
+    is_alone = 1, alone_id = ${bytes(id)}, alone_client = ${bytes(client)}, alone_info = ${bytes(info)}
+  WHERE line = ${bytes(key)} AND used = 0 AND next_place IS NULL AND pinned IS NULL AND last < ${FAR} AND ${wall} < ${FAR} - ${SKEW_US}`
+}
+
+/** Takes back a hold that is still alone, and has not lapsed. */
+export function releaseAlone({ line }: Names, key: string, id: string, at: string): string {
+  const wall = at === 'NULL' ? WALL : at
+  return `UPDATE ${line} SET used = 0, soonest = ${FAR}, is_alone = 0, ${tick(wall)}
+  WHERE line = ${bytes(key)} AND is_alone = 1 AND alone_id = ${bytes(id)} AND GREATEST(${wall} + shift, seen) < soonest`
+}
+
+/** The line's clock goes on; a clock of the server that was set back does not count. */
+function tick(wall: string): string {
+  return `shift = GREATEST(shift, seen - ${wall}), seen = GREATEST(${wall} + shift, seen)`
 }

@@ -40,7 +40,7 @@ export const BEGIN = `
 export function openLine({ line, claim }: Names): string {
   return `
   SET v_last = NULL, v_is_alone = FALSE;
-  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, alone_id IS NOT NULL
+  SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, is_alone
     INTO v_last, v_seen, v_shift, v_used, v_soonest, v_next, v_tail, v_capacity, v_declared, v_pinned, v_is_alone
     FROM ${line} WHERE line = v_line FOR UPDATE;
   SET v_wall = COALESCE(p_at, ${WALL});
@@ -59,7 +59,7 @@ export function closeLine({ line }: Names): string {
   return `
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
-      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, alone_id = NULL WHERE line = v_line;
+      last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, is_alone = 0 WHERE line = v_line;
   END IF;`
 }
 
@@ -121,7 +121,8 @@ export function settle(names: Names): string {
     DELETE FROM ${claim} WHERE line = v_line AND expires <= v_now;${countLine(names)}
   END IF;
   SET v_place = v_next;
-  WHILE v_place IS NOT NULL DO
+  -- Where everything is taken there is no need to look at the next one.
+  WHILE v_place IS NOT NULL AND v_used < COALESCE(v_pinned, v_capacity) DO
     SELECT permits, floor_fence, block, max_hold, expires, id, client
       INTO v_permits, v_floor, v_block, v_max_hold, v_expires, v_id, v_client
       FROM ${claim} WHERE line = v_line AND place = v_place;

@@ -6,7 +6,7 @@ const MOST = 500
 
 /**
  * Removes what nobody comes by to tidy: the lapsed claims of lines that are not used any more, lines that nobody is in, and states that have ended.
- * Once in `p_every` microseconds, by whoever asks first. A line and a state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
+ * Once in `p_every` microseconds, by whoever asks first; 0: at once. Answers how many lines and states it has looked at or removed. A line and a state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
  */
 export function sweepRoutine(names: Names): string {
   const { line, news, state, version } = names
@@ -18,13 +18,13 @@ export function sweepRoutine(names: Names): string {
   DECLARE v_line BINARY(32);
   DECLARE v_caller VARBINARY(255) DEFAULT '';
   DECLARE v_is_done BOOLEAN DEFAULT FALSE;
-  DECLARE v_is_due BIGINT DEFAULT 0;
+  DECLARE v_is_due, v_count BIGINT DEFAULT 0;
   DECLARE lapsed CURSOR FOR SELECT line FROM ${line} WHERE soonest <= v_wall + shift ORDER BY line LIMIT ${MOST};
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}
   COMMIT;
   SET v_wall = COALESCE(p_at, ${WALL});
-  UPDATE ${version} SET swept = v_wall WHERE swept NOT BETWEEN v_wall - p_every AND v_wall;
-  SET v_is_due = ROW_COUNT();
+  UPDATE ${version} SET swept = v_wall WHERE p_every = 0 OR swept NOT BETWEEN v_wall - p_every AND v_wall;
+  SET v_is_due = p_every = 0 OR ROW_COUNT() > 0;
   COMMIT;
   IF v_is_due > 0 THEN
     OPEN lapsed;
@@ -33,17 +33,19 @@ export function sweepRoutine(names: Names): string {
       IF v_last IS NOT NULL THEN${settle(names)}${closeLine(names)}
       END IF;
       COMMIT;
-      SET v_is_done = FALSE;
+      SET v_is_done = FALSE, v_count = v_count + 1;
       FETCH lapsed INTO v_line;
     END WHILE;
     CLOSE lapsed;${BEGIN}
     SET v_wall = COALESCE(p_at, ${WALL});
     DELETE FROM ${line} WHERE used = 0 AND next_place IS NULL AND pinned IS NULL AND GREATEST(last, seen - shift) < v_wall - p_keep
       ORDER BY line LIMIT ${MOST};
+    SET v_count = v_count + ROW_COUNT();
     DELETE FROM ${state} WHERE expires < v_wall - p_keep AND last < v_wall - p_keep ORDER BY state LIMIT ${MOST};
+    SET v_count = v_count + ROW_COUNT();
     DELETE FROM ${news} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall;
     COMMIT;
   END IF;
-  SELECT CONCAT('{"reply":', v_is_due, ',"news":[', v_news, ']}') AS answer;`,
+  SELECT CONCAT('{"reply":', v_count, ',"news":[', v_news, ']}') AS answer;`,
   )
 }

@@ -21,7 +21,8 @@ export function tables({ line, claim, news, state, version, rowLock, sessionLock
   capacity BIGINT NOT NULL COMMENT 'what those in the line declare',
   declared BIGINT NULL COMMENT 'with a pinned capacity: what claimants may still declare',
   pinned BIGINT NULL,
-  alone_id VARBINARY(255) NULL COMMENT 'the hold that is alone in the line, and in no other table; null: there is none',
+  is_alone TINYINT NOT NULL DEFAULT 0 COMMENT 'there is one hold, in no other table than this: its id, client and info',
+  alone_id VARBINARY(255) NULL,
   alone_client VARBINARY(255) NULL,
   alone_info LONGBLOB NULL,
   KEY by_name (space(32), resource(200))

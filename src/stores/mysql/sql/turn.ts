@@ -15,7 +15,7 @@ const REPLY = `
   DECLARE v_most BIGINT;
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
 
-/** One claim, where `claim` finds the line not empty. `p_at` is the time, for tests; null: the server's clock. */
+/** One claim. `p_at` is the time, for tests; null: the server's clock. */
 export function joinRoutine(names: Names): string {
   const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
   return routine(
@@ -29,7 +29,7 @@ export function joinRoutine(names: Names): string {
   )
 }
 
-/** One release, where `release` finds others in the line. */
+/** One release. */
 export function leaveRoutine(names: Names): string {
   return routine(
     names,

@@ -48,10 +48,10 @@ export function viewRoutine(names: Names): string {
   const select = (lines: string): string => `
     SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', IF(line.pinned IS NULL, 'false', 'true'), ',',
         CASE WHEN claim.id IS NOT NULL THEN ${viewOf(CLAIM, now)}
-          WHEN line.alone_id IS NULL OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
+          WHEN NOT line.is_alone OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
       FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
   const page = `(
-        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, alone_id, alone_info FROM ${line}
+        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, is_alone, alone_id, alone_info FROM ${line}
           WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
           ORDER BY resource LIMIT p_most)`
   return routine(

@@ -4,22 +4,6 @@
  * The same id again gives the present answer, so a claim may be sent twice. `p_claims`: how many are no releases; without any, no line is made.
  */
 export const callsSql = `
-CREATE TYPE holdfast.request AS (
-  mode text,
-  id text,
-  client text,
-  permits bigint,
-  capacity bigint,
-  lease bigint,
-  presence bigint,
-  max_hold bigint,
-  floor bigint,
-  block bigint,
-  info text,
-  old text,
-  old_fence bigint
-);
-
 CREATE FUNCTION holdfast.calls(p_space text, p_resource text, p_calls text, p_claims integer, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE

@@ -6,6 +6,22 @@
  * lock is taken, or given back, without reading any claim.
  */
 export const lineSql = `
+CREATE TYPE holdfast.request AS (
+  mode text,
+  id text,
+  client text,
+  permits bigint,
+  capacity bigint,
+  lease bigint,
+  presence bigint,
+  max_hold bigint,
+  floor bigint,
+  block bigint,
+  info text,
+  old text,
+  old_fence bigint
+);
+
 CREATE TYPE holdfast.turn AS (
   key bytea,
   id bigint,
@@ -41,6 +57,13 @@ CREATE FUNCTION holdfast.clock(p_at bigint) RETURNS bigint LANGUAGE sql VOLATILE
   SELECT coalesce(p_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 $$;
 
+-- The hold that is alone in its line, where the line's row still has it.
+CREATE FUNCTION holdfast.sole_claim(l holdfast.line) RETURNS SETOF holdfast.claim LANGUAGE sql STABLE AS $$
+  SELECT l.id, r.id, l.places, l.last - r.block + 1, r.permits, r.capacity, l.soonest, l.seen, r.max_hold, r.floor, r.block,
+      l.channel, r.client, r.info
+    FROM jsonb_populate_record(NULL::holdfast.request, l.call::jsonb) r WHERE l.sole IS NOT NULL
+$$;
+
 -- Locks the line until the end of the transaction. Its clock is asked for after that, and never goes back: when the server's clock has
 -- been set back, the line's is shifted by the difference, so that no deadline moves away.
 CREATE FUNCTION holdfast.open_line(p_space text, p_resource text, p_channel text, p_is_made boolean, p_at bigint)
@@ -50,14 +73,18 @@ DECLARE
   t holdfast.turn;
 BEGIN
   LOOP
-    SELECT l.key, l.id, p_resource, l.last, l.seen, l.shift, l.places, l.declared, l.pinned, l.used, l.capacity, l.soonest, l.next,
-      p_channel, '[]', false, false, false INTO t
+    SELECT l.key, l.id, p_resource, l.last, l.seen, l.shift, l.places, l.declared, l.pinned, l.used, l.capacity,
+      CASE WHEN l.used > 0 THEN l.soonest END, l.next, p_channel, '[]', false, l.sole IS NOT NULL, false INTO t
       FROM holdfast.line l WHERE l.key = k FOR UPDATE;
     EXIT WHEN FOUND OR NOT p_is_made;
     INSERT INTO holdfast.line (key, space, resource) VALUES (k, p_space, p_resource) ON CONFLICT (key) DO NOTHING;
   END LOOP;
   IF t.key IS NULL THEN
     t := (NULL, NULL, p_resource, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, p_channel, '[]', false, false, false, false, 0, 0, NULL);
+  END IF;
+  -- It is written without it.
+  IF t.is_changed THEN
+    INSERT INTO holdfast.claim SELECT c.* FROM holdfast.line l, holdfast.sole_claim(l) c WHERE l.key = k;
   END IF;
   t.wall := holdfast.clock(p_at);
   t.now := greatest(t.wall + t.shift, t.seen);
@@ -69,7 +96,7 @@ END $$;
 CREATE FUNCTION holdfast.write_line(t holdfast.turn) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE holdfast.line SET last = t.last, seen = t.now, shift = t.shift, places = t.places, declared = t.declared, pinned = t.pinned,
-      used = t.used, capacity = t.capacity, soonest = t.soonest, next = t.next, sole = NULL
+      used = t.used, capacity = t.capacity, soonest = t.soonest, next = t.next, sole = NULL, call = NULL, channel = NULL
     WHERE key = t.key;
 END $$;
 

@@ -8,7 +8,7 @@ DECLARE
   claims jsonb;
 BEGIN
   SELECT max(c.capacity), coalesce(jsonb_agg(holdfast.view(now, c) ORDER BY c.fence IS NULL, c.place), '[]') INTO capacity, claims
-    FROM holdfast.claims_of(l.id) c WHERE c.expires > now;
+    FROM (SELECT * FROM holdfast.claims_of(l.id) UNION ALL SELECT * FROM holdfast.sole_claim(l)) c WHERE c.expires > now;
   RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
 END $$;
 
@@ -37,6 +37,7 @@ BEGIN
   WITH idle AS (
     SELECT l.key, l.id FROM holdfast.line l
       WHERE l.seen - l.shift < wall - p_retention AND l.last < wall - p_retention AND l.pinned IS NULL
+        AND (l.sole IS NULL OR l.soonest <= wall + l.shift)
         AND NOT EXISTS (SELECT FROM holdfast.claim c WHERE c.line = l.id AND c.expires > wall + l.shift)
       LIMIT p_most FOR UPDATE SKIP LOCKED
   ), lapsed AS (
@@ -48,6 +49,9 @@ BEGIN
     SELECT key FROM holdfast.state WHERE coalesce(expires, 0) < wall - p_retention AND (expires IS NOT NULL OR version = 0)
       AND last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
   ) ended WHERE s.key = ended.key;
+  DELETE FROM holdfast.advisory_fence f USING (
+    SELECT key FROM holdfast.advisory_fence WHERE last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
+  ) old WHERE f.key = old.key;
   DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, 60000000);
   RETURN removed;
 END $$;

@@ -1,7 +1,7 @@
 /**
- * The short way, for a single claim or release and the commonest case: a free lock is taken, or one that nobody has asked for since is given back. Two statements
- * instead of the many of the general routine; of those the first looks whether it is so, and locks the line. Whatever is not as simple takes
- * the long way, `calls`, with the same answer. `p_call` is one of its requests.
+ * The short way, for a single claim or release and the commonest case: a free lock is taken, or one that nobody has asked for since is given back. One conditional
+ * UPDATE, which is also the lock of the line: a hold that is alone lives in the line's row, as the call that took it, until somebody opens the line.
+ * Whatever is not as simple takes the long way, `calls`, with the same answer. `p_call` is one of its requests.
  */
 export const shortWaySql = `
 CREATE FUNCTION holdfast.take(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
@@ -16,15 +16,14 @@ BEGIN
   IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity THEN
     UPDATE holdfast.line SET last = greatest(last + 1, least(r.floor + 1, wall + 60000000), wall) + r.block - 1,
         seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall, places = places + 1,
-        used = r.permits, capacity = r.capacity, soonest = greatest(wall + shift, seen) + least(r.lease, r.max_hold), sole = r.id
+        used = r.permits, capacity = r.capacity, soonest = greatest(wall + shift, seen) + least(r.lease, r.max_hold),
+        sole = r.id, call = p_call, channel = p_channel
       WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND last < 9000000000000000
       RETURNING * INTO l;
   END IF;
   IF l.id IS NULL THEN
     RETURN holdfast.calls(p_space, p_resource, '[' || p_call || ']', 1, p_channel, p_at);
   END IF;
-  INSERT INTO holdfast.claim VALUES (l.id, r.id, l.places, l.last - r.block + 1, r.permits, r.capacity, l.soonest, l.seen, r.max_hold,
-    r.floor, r.block, p_channel, r.client, r.info);
   RETURN jsonb_build_object('reply', jsonb_build_array(jsonb_build_object('status', 'granted', 'fence', l.last - r.block + 1,
     'leaseMs', holdfast.ms(l.soonest - l.seen))), 'news', jsonb '[]');
 END $$;
@@ -35,18 +34,17 @@ DECLARE
   k bytea := holdfast.key_of(p_space, p_resource);
   p_id text := p_call::jsonb ->> 'id';
   wall bigint := holdfast.clock(p_at);
-  l holdfast.line;
+  now bigint;
   expiry bigint;
 BEGIN
   UPDATE holdfast.line SET seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall,
-      used = 0, capacity = NULL, soonest = NULL, sole = NULL
-    WHERE key = k AND sole = p_id AND next IS NULL
-    RETURNING * INTO l;
+      used = 0, capacity = NULL, sole = NULL, call = NULL, channel = NULL
+    WHERE key = k AND sole = p_id
+    RETURNING seen, soonest INTO now, expiry;
   IF NOT FOUND THEN
     RETURN holdfast.calls(p_space, p_resource, '[' || p_call || ']', 0, p_channel, p_at);
   END IF;
-  DELETE FROM holdfast.claim d WHERE d.line = l.id AND d.id = p_id RETURNING d.expires INTO expiry;
   PERFORM set_config('synchronous_commit', 'off', true);
-  RETURN jsonb_build_object('reply', jsonb_build_array(expiry > l.seen), 'news', jsonb '[]');
+  RETURN jsonb_build_object('reply', jsonb_build_array(expiry > now), 'news', jsonb '[]');
 END $$;
 `

@@ -27,7 +27,9 @@ CREATE TABLE holdfast.line (
   capacity bigint,
   soonest bigint,
   next text COLLATE "C",
-  sole text COLLATE "C"
+  sole text COLLATE "C",
+  call text,
+  channel text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE TABLE holdfast.claim (

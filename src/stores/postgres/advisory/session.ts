@@ -1,0 +1,96 @@
+import type { Cancel, Env } from '../../../base/env.js'
+import type { Value } from '../driver.js'
+import { outOfReach } from '../failures.js'
+import type { PgPool, PgPoolClient } from '../pg.js'
+
+/** So often a session that has nothing else to do is asked whether it lives. */
+const ASK_EVERY_MS = 2000
+/** A session that answers nothing for so long is taken for dead. */
+const SILENT_AFTER_MS = 10_000
+
+/** One connection of a pool for as long as it has locks: they are its own, and end with it. Asks one thing at a time. */
+export class Session {
+  readonly #client: PgPoolClient
+  readonly #env: Env
+  readonly #onLoss: (reason: Error) => void
+  #isOver = false
+  #pid: number | undefined
+  #last: Promise<unknown> = Promise.resolve()
+  #cancelQuestion: Cancel = () => {}
+
+  private constructor(client: PgPoolClient, env: Env, onLoss: (reason: Error) => void) {
+    this.#client = client
+    this.#env = env
+    this.#onLoss = onLoss
+    client.on('error', this.#lose)
+    client.on('end', this.#lose)
+    this.#askLater()
+  }
+
+  static async open(pool: PgPool, env: Env, onLoss: (reason: Error) => void): Promise<Session> {
+    return new Session(await pool.connect(), env, onLoss)
+  }
+
+  /** The first column of the first row. A session that is over asks nothing any more. */
+  ask(text: string, values: readonly Value[]): Promise<string | null> {
+    const answer = this.#last.then(() => this.#ask(text, values))
+    this.#last = answer.catch(() => {})
+    return answer
+  }
+
+  /** Whether this process of the server has always been the one that answers. */
+  isProcess(pid: number): boolean {
+    this.#pid ??= pid
+    return this.#pid === pid
+  }
+
+  /** Gives the connection back as it was, after what is under way: the caller has unlocked everything, and asks no more. */
+  close(): void {
+    this.#cancelQuestion()
+    void this.#last.then(() => {
+      if (!this.#isOver) this.#leave(false)
+    })
+  }
+
+  /** Ends it, and with it all its locks. */
+  destroy(reason: Error): void {
+    this.#lose(reason)
+  }
+
+  async #ask(text: string, values: readonly Value[]): Promise<string | null> {
+    if (this.#isOver) throw outOfReach('its session has ended')
+    const onSilence = (): void => this.#lose(outOfReach(`no answer within ${SILENT_AFTER_MS} ms`))
+    const cancel = this.#env.timer(SILENT_AFTER_MS, onSilence, { keepAlive: false })
+    try {
+      const { rows } = await this.#client.query({ text, values: [...values], rowMode: 'array' })
+      return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
+    } finally {
+      cancel()
+    }
+  }
+
+  #askLater(): void {
+    const ask = (): void => {
+      // Whether it failed is told by the connection itself, or by its silence.
+      this.ask('SELECT 1', []).catch(() => {})
+      this.#askLater()
+    }
+    this.#cancelQuestion = this.#env.timer(ASK_EVERY_MS, ask, { keepAlive: false })
+  }
+
+  readonly #lose = (reason?: Error): void => {
+    if (this.#isOver) return
+    this.#leave(true)
+    this.#onLoss(reason ?? outOfReach('the connection has ended'))
+  }
+
+  #leave(isDestroyed: boolean): void {
+    this.#isOver = true
+    this.#cancelQuestion()
+    this.#client.off('end', this.#lose)
+    // A connection that is ended may still complain.
+    if (isDestroyed) this.#client.on('error', () => {})
+    this.#client.off('error', this.#lose)
+    this.#client.release(isDestroyed)
+  }
+}

@@ -1,0 +1,249 @@
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { deferred } from '../../src/base/deferred.js'
+import { advisory } from '../../src/stores/postgres/index.js'
+import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { startPgBouncer } from '../servers/pgbouncer.js'
+import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { openPgPool, openPool } from './postgres/pools.js'
+
+/** As the page has it for other languages. */
+const KEY_IN_SQL = "('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
+
+describeOn('postgres', 'advisory locks of PostgreSQL', () => {
+  let server: PostgresServer
+  const endings: (() => unknown)[] = []
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterEach(async () => {
+    // What a test still holds keeps its pool from ending.
+    await server.dropClients()
+    for (const end of endings.splice(0).reverse()) await end()
+  })
+  afterAll(() => server.stop())
+
+  const openLocks = (max = 3): ReturnType<typeof advisory> & { pool: pg.Pool } => {
+    const pool = openPgPool(server.url, max)
+    endings.push(() => pool.end())
+    return Object.assign(advisory(pool), { pool })
+  }
+  /** Somebody who knows nothing of Holdfast. */
+  const stranger = async (): Promise<pg.Client> => {
+    const client = new pg.Client(server.url)
+    client.on('error', () => {})
+    await client.connect()
+    endings.push(() => client.end())
+    return client
+  }
+  const lockSessions = async (): Promise<string[]> =>
+    (await server.query("select distinct pid from pg_locks where locktype = 'advisory'")).split('\n')
+
+  it('excludes strangers who take the same key, and waits for them', async () => {
+    const locks = openLocks()
+    const other = await stranger()
+    const take = `select pg_try_advisory_lock(${KEY_IN_SQL}) as had`
+    const isHad = async (): Promise<boolean> => (await other.query(take, ['Bericht ü'])).rows[0].had
+    const hold = await locks.acquire('Bericht ü')
+    expect(await isHad()).toBe(false)
+    expect(await hold.release()).toBe(true)
+    expect(await isHad()).toBe(true)
+    expect(await locks.tryAcquire('Bericht ü')).toBeNull()
+    await rejectsWith('ACQUIRE_TIMEOUT', locks.acquire('Bericht ü', { wait: 60 }))
+    const next = new Watched(locks.acquire('Bericht ü'))
+    await other.query(`select pg_advisory_unlock(${KEY_IN_SQL})`, ['Bericht ü'])
+    expect((await inTime('the next hold', next.promise)).fence).toBeGreaterThan(hold.fence)
+  })
+
+  it('takes a key as it is', async () => {
+    const locks = openLocks()
+    const hold = await locks.acquire(-42n)
+    expect(hold.key).toBe(-42n)
+    expect((await (await stranger()).query('select pg_try_advisory_lock(-42) as had')).rows).toEqual([
+      { had: false },
+    ])
+    await throwsLater('INVALID_ARGUMENT', () => locks.acquire(2n ** 63n))
+    await throwsLater('INVALID_ARGUMENT', () => locks.acquire(''))
+    await throwsLater('INVALID_ARGUMENT', () => locks.acquire(42 as unknown as bigint))
+  })
+
+  it('holds a hundred locks with one connection, and gives it back', async () => {
+    const locks = openLocks()
+    const holds = await Promise.all(
+      Array.from({ length: 100 }, (_each, index) => locks.acquire(`lock ${index}`)),
+    )
+    expect(await lockSessions()).toHaveLength(1)
+    expect(await server.query("select count(*) from pg_locks where locktype = 'advisory'")).toBe('100')
+    await Promise.all(holds.map((hold) => hold.release()))
+    expect(await server.query("select count(*) from pg_locks where locktype = 'advisory'")).toBe('0')
+    await eventually('all connections idle', () => locks.pool.idleCount === locks.pool.totalCount)
+  })
+
+  it('lets the tasks of one process in one at a time, in their order, with fences that grow', async () => {
+    const locks = openLocks()
+    const seen: { index: number; fence: number }[] = []
+    let inside = 0
+    const runs = Array.from({ length: 20 }, (_each, index) =>
+      locks.run('door', async ({ fence }) => {
+        expect(++inside).toBe(1)
+        await server.query('select 1')
+        seen.push({ index, fence })
+        inside--
+      }),
+    )
+    await Promise.all(runs)
+    expect(seen.map(({ index }) => index)).toEqual(runs.map((_each, index) => index))
+    expect(seen.map(({ fence }) => fence)).toEqual(seen.map(({ fence }) => fence).toSorted((a, b) => a - b))
+    expect(new Set(seen.map(({ fence }) => fence)).size).toBe(20)
+  })
+
+  it('keeps the sessions of several pools apart, and no fence comes twice', async () => {
+    const all = [openLocks(), openLocks(), openLocks()]
+    const fences: number[] = []
+    let inside = 0
+    const runs = all.flatMap((locks) =>
+      Array.from({ length: 10 }, () =>
+        locks.run('shared', async ({ fence }) => {
+          expect(++inside).toBe(1)
+          fences.push(fence)
+          await locks.pool.query('select 1')
+          inside--
+        }),
+      ),
+    )
+    await inTime('all', Promise.all(runs), 50_000)
+    expect(fences).toEqual(fences.toSorted((a, b) => a - b))
+    expect(new Set(fences).size).toBe(30)
+  })
+
+  it('tells the loss of all its locks when their connection dies, and goes on with another', async () => {
+    const locks = openLocks()
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(7)')
+    const [one, two] = [await locks.acquire('one'), await locks.acquire('two')]
+    const waiting = new Watched(locks.acquire(7n))
+    const entered = deferred<void>()
+    const losing = new Watched(
+      locks.run('three', async ({ signal }) => {
+        entered.resolve()
+        await eventually('the loss', () => signal.aborted)
+      }),
+    )
+    await entered.promise
+    const [pid] = await lockSessionsOf(one.key)
+    await server.query(`select pg_terminate_backend(${pid})`)
+    await rejectsWith('HOLD_LOST', losing.promise)
+    for (const hold of [one, two]) {
+      expect(hold.signal.reason).toMatchObject({ code: 'HOLD_LOST' })
+      expect(hold.isValid).toBe(false)
+      expect(await hold.release()).toBe(false)
+    }
+    expect((await locks.acquire('one')).fence).toBeGreaterThan(one.fence)
+    await other.query('select pg_advisory_unlock(7)')
+    await inTime('the waiter', waiting.promise)
+  })
+
+  it('goes on, with no other error than the loss, while its sessions are terminated again and again', async () => {
+    const pools = [openLocks(), openLocks(), openLocks()]
+    const errors: unknown[] = []
+    let [isOver, grants] = [false, 0]
+    const loops = pools.flatMap((locks) =>
+      [1, 2, 3].map(async () => {
+        while (!isOver)
+          await locks
+            .run('counter', async () => {
+              grants++
+              await server.query('select 1')
+            })
+            .catch((error) => errors.push(error.code))
+      }),
+    )
+    for (let round = 1; round <= 10; round++) {
+      await eventually('more grants', () => grants >= round * 3)
+      const held = "select pid from pg_locks where locktype = 'advisory'"
+      await server.query(`select pg_terminate_backend(pid) from (${held}) h`)
+    }
+    isOver = true
+    await inTime('the end', Promise.all(loops))
+    expect(new Set([...errors, 'HOLD_LOST'])).toEqual(new Set(['HOLD_LOST']))
+  }, 120_000)
+
+  it('gives back what comes after its caller has given up', async () => {
+    const locks = openLocks()
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(8)')
+    const quit = new AbortController()
+    const waiting = locks.acquire(8n, { signal: quit.signal })
+    quit.abort()
+    await rejectsWith('ABORTED', waiting)
+    await rejectsWith('ABORTED', locks.acquire(8n, { signal: quit.signal }))
+    await other.query('select pg_advisory_unlock(8)')
+    for (let round = 0; round < 20; round++) {
+      const early = new AbortController()
+      const attempt = locks.acquire(8n, { signal: early.signal }).catch(() => null)
+      setTimeout(() => early.abort(), round % 5)
+      await (await attempt)?.release()
+    }
+    const isFree = async (): Promise<boolean> =>
+      (await server.query("select count(*) from pg_locks where locktype = 'advisory'")) === '0'
+    await eventually('nothing left behind', isFree)
+  })
+
+  it('says what is wrong with a read-only server, and keeps no lock there', async () => {
+    const locks = openLocks()
+    await locks.run('before', () => {})
+    await server.query(
+      'create role reader login superuser; alter role reader set default_transaction_read_only = on',
+    )
+    const pool = openPgPool(server.url.replace('postgres@', 'reader@'), 3)
+    endings.push(() => pool.end())
+    const held = new Watched(advisory(pool).acquire('before', { wait: '2s' }))
+    const error = await rejectsWith('STORE_UNAVAILABLE', held.promise)
+    expect(error.message).toMatch(/read-only/)
+    await rejectsWith('STORE_UNAVAILABLE', advisory(pool).tryAcquire('before'))
+    expect(await locks.tryAcquire('before')).not.toBeNull()
+  })
+
+  it('refuses what cannot tell of the end of its session', () => {
+    const sql = openPool('postgres', server.url, 1)
+    endings.push(() => sql.end())
+    throwsWith('INVALID_ARGUMENT', () => advisory(sql as unknown as pg.Pool))
+  })
+
+  async function lockSessionsOf(key: bigint): Promise<string[]> {
+    const [high, low] = [BigInt.asUintN(32, key >> 32n), BigInt.asUintN(32, key)]
+    const where = `locktype = 'advisory' and classid = ${high} and objid = ${low}`
+    return (await server.query(`select pid from pg_locks where ${where} and granted`)).split('\n')
+  }
+
+  async function throwsLater(code: 'INVALID_ARGUMENT', work: () => Promise<unknown>): Promise<void> {
+    await rejectsWith(code, work())
+  }
+})
+
+describeOn('pgbouncer', 'advisory locks of PostgreSQL behind a pooler in transaction mode', () => {
+  it('are refused, or their loss is told, as soon as the session is another one', async () => {
+    const pooler = await startPgBouncer()
+    const pool = openPgPool(pooler.url, 20)
+    try {
+      const locks = advisory(pool)
+      const hold = await locks.acquire('door')
+      const held = await pooler.postgres.query("select pid from pg_locks where locktype = 'advisory'")
+      const thieves: pg.PoolClient[] = []
+      // Takes the connection to the server away from under the lock.
+      for (let stolen = ''; stolen !== held; ) {
+        const thief = await pool.connect()
+        thieves.push(thief)
+        await thief.query('begin')
+        stolen = String((await thief.query('select pg_backend_pid() as pid')).rows[0].pid)
+      }
+      await rejectsWith('UNSUPPORTED', locks.acquire('other'))
+      expect(hold.signal.aborted).toBe(true)
+      for (const thief of thieves) thief.release(true)
+    } finally {
+      await pool.end()
+      await pooler.stop()
+    }
+  })
+})
