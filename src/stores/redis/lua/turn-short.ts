@@ -20,17 +20,16 @@ export const giveBackLua = block(`
 
 const LINE = "'^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- %-$'"
 
-/** The only hold goes to the next in line, who wants all of it, too. Of one permit there can be one hold only, and the head tells that it lives. */
+/** The only hold, since the first who waits comes right behind it, goes to that one, who wants all of it. */
 export const handOverLua = block(`
-  local last, ttl, seen, used, soonest, most, holder, first, tail = match(head, ${LINE})
+  local last, ttl, seen, _, soonest, most, holder, first, tail = match(head, ${LINE})
   if holder ~= id or first == '-' or tonumber(seen) > wall then break end
-  if most ~= '1' or tonumber(soonest) <= wall then
-    local endsAt, held = match(redisCall('HGET', key, id), '^%S+ %S+ %d+ (%d+) %d+ (%d+) ')
-    if held ~= used or tonumber(endsAt) <= wall then break end
-  end
   local next = redisCall('HGET', key, first)
-  local second, expires, from, share, above, count, receiver = match(next, '^(%S+) %S+ 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ')
-  if share ~= most or tonumber(expires) <= wall then break end
+  local second, ahead, expires, from, share, above, count, receiver = match(next,
+    '^(%S+) (%S+) 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ')
+  if ahead ~= id or share ~= most or tonumber(expires) <= wall then break end
+  -- The head may be behind: renewals do not change it.
+  if tonumber(soonest) <= wall and tonumber(match(redisCall('HGET', key, id), '^%S+ %S+ %d+ (%d+)')) <= wall then break end
   local fence, newest = fencesAfter(tonumber(last), tonumber(above), tonumber(count))
   if tonumber(ttl) < math.max(newest, wall) + retentionUs then break end
   local fenceText = fence == wall and wallText or format('%.0f', fence)
