@@ -36,9 +36,10 @@ BEGIN
   WITH refreshed AS (
     UPDATE holdfast.claim d SET
         expires = greatest(d.expires, CASE WHEN d.fence IS NULL THEN t.now + b.presence ELSE least(t.now + b.lease, d.since + d.max_hold) END),
-        permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END
-      FROM (SELECT r.id, max(r.lease) AS lease, max(r.presence) AS presence, min(r.permits) AS permits
-        FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint) GROUP BY r.id) b
+        permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END,
+        block = CASE WHEN d.fence IS NULL THEN d.block ELSE greatest(d.block, b.block) END
+      FROM (SELECT r.id, max(r.lease) AS lease, max(r.presence) AS presence, min(r.permits) AS permits, max(r.block) AS block
+        FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint, block bigint) GROUP BY r.id) b
       WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now RETURNING d.fence
   )
   SELECT count(*) > 0, coalesce(bool_or(r.fence IS NOT NULL), false) INTO found_any, found_held FROM refreshed r;
@@ -53,7 +54,8 @@ BEGIN
   SELECT jsonb_agg(jsonb_build_array(b.n, CASE
       WHEN c.id IS NULL THEN '{"status": "gone"}'
       WHEN c.fence IS NULL THEN holdfast.waiting(t, c)
-      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now)) END)) INTO t.reply
+      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
+        'isWanted', t.next IS NOT NULL) END)) INTO t.reply
     FROM jsonb_to_recordset(p_beats) AS b(n integer, id text)
     LEFT JOIN holdfast.claim c ON c.line = t.id AND c.id = b.id AND c.expires > t.now;
   RETURN t;
