@@ -4,5 +4,4 @@ import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
 runCasesOnPostgres('pg', 'postgres behind PgBouncer in transaction mode', startPgBouncer, {
   needs: 'pgbouncer',
   share: { part: 2, of: 5 },
-  strict: { part: 0, of: 5 },
 })

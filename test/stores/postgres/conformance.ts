@@ -64,7 +64,7 @@ export function runCasesOnPostgres(
         },
       }
       runCases(subject, share)
-      runStrictCases(subject, strict)
+      if (strict) runStrictCases(subject, strict)
     },
     { own },
   )
