@@ -13,7 +13,8 @@ export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
   grant = 0
   /** Others wait in the store for it, or the store has not said that nobody does. */
-  isWanted = true
+  #isWanted = true
+  #wantedAt = -Infinity
   #isKept = false
   #nextFence = 0
   #endFence = 0
@@ -55,6 +56,17 @@ export class Baton {
     return this.#nextFence >= this.#endFence
   }
 
+  /** Somebody has begun to wait in the store. */
+  wanted(now: number): void {
+    this.#isWanted = true
+    this.#wantedAt = now
+  }
+
+  /** The store has answered a call, and knows whether anybody waits; undefined: it cannot tell. The news that somebody does may have overtaken it. */
+  answered(isWanted: boolean | undefined, sentAt: number): void {
+    this.#isWanted = isWanted !== false || this.#wantedAt >= sentAt
+  }
+
   /** It ends with its present bearer, who did something with it that the next one must not inherit. */
   keep(): void {
     this.#isKept = true
@@ -63,12 +75,12 @@ export class Baton {
   /** Whether it may go to one more neighbour. */
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
-    return !this.isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    return !this.#isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
   }
 
   /** How many further fences to ask for: no more than it may still serve. */
   get furtherFences(): number {
-    const left = this.isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
+    const left = this.#isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
     return Math.min(left, this.#mostFences)
   }
 }
