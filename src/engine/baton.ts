@@ -2,12 +2,10 @@
 const HOLDS_PER_TURN = 64
 /** And for how long it does while others wait. Where holds are longer than a few round trips, passing them on gains little. */
 const LONGEST_TURN_MS = 50
-/** Whoever wants it now will want it again before the turn is over. */
-const TURNS_AHEAD = 4
 
 /**
- * What the neighbours in one process pass on: a grant of the store, with the fences that were reserved for it. It has one
- * bearer at a time, the hold that stands on it.
+ * What the neighbours in one process pass on, or share if they are readers: a grant of the store, with the fences that were
+ * reserved for it.
  */
 export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
@@ -25,10 +23,10 @@ export class Baton {
   /** How many fences the store gives at once. */
   readonly #mostFences: number
 
-  /** For a claim that is about to be sent, with so many who want it here. A lone one needs no more fences than its own. */
-  constructor(wanting: number, mostFences: number) {
+  /** For a claim that is about to be sent, and could use so many fences. */
+  constructor(fences: number, mostFences: number) {
     this.#mostFences = Math.min(mostFences, HOLDS_PER_TURN)
-    this.block = wanting > 1 ? Math.min(wanting * TURNS_AHEAD, this.#mostFences) : 1
+    this.block = Math.min(fences, this.#mostFences)
   }
 
   /** The store has granted the claim. */
@@ -55,6 +53,11 @@ export class Baton {
     return this.#nextFence >= this.#endFence
   }
 
+  /** What is left is not for those who come later. */
+  dropFences(): void {
+    this.#endFence = this.#nextFence
+  }
+
   /** It ends with its present bearer, who did something with it that the next one must not inherit. */
   keep(): void {
     this.#isKept = true
@@ -66,8 +69,9 @@ export class Baton {
     return !this.isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
   }
 
-  /** How many further fences to ask for: no more than it may still serve. */
+  /** How many further fences may be asked for: no more than it may still serve. */
   get furtherFences(): number {
+    if (this.#isKept) return 0
     const left = this.isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
     return Math.min(left, this.#mostFences)
   }
