@@ -10,8 +10,8 @@ const LONGEST_TURN_MS = 50
 export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
   grant = 0
-  /** Others wait in the store for it, or the store has not said that nobody does. */
-  isWanted = true
+  /** Whether others wait in the store for it; undefined: it has not said so. */
+  isWanted: boolean | undefined
   #isKept = false
   #nextFence = 0
   #endFence = 0
@@ -66,13 +66,15 @@ export class Baton {
   /** Whether it may go to one more neighbour. */
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
-    return !this.isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    return (
+      this.isWanted === false || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    )
   }
 
   /** How many further fences may be asked for: no more than it may still serve. */
   get furtherFences(): number {
     if (this.#isKept) return 0
-    const left = this.isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
+    const left = this.isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#served)
     return Math.min(left, this.#mostFences)
   }
 }

@@ -182,9 +182,12 @@ export class Claim {
     return this.phase === 'held' && now < this.validUntil
   }
 
-  /** Whether the hold that stood on it may be followed by a neighbour's at this moment. */
+  /** Whether the hold that stood on it may be followed by a neighbour's at this moment, or a reader's be joined by one. */
   canGoOn(now: number): boolean {
-    return now < this.validUntil && this.permits === this.spec.permits && this.baton?.canGoOn(now) === true
+    if (now >= this.validUntil || this.permits !== this.spec.permits) return false
+    // A writer waits: it stops later readers, in its own process as in others.
+    if (this.isShared && this.baton?.isWanted === true) return false
+    return this.baton?.canGoOn(now) === true
   }
 
   /** From now on it stands for what the other stood for, which ends: the place in line, or the grant, and what was said about it. */
@@ -240,7 +243,7 @@ export class Claim {
 
   /** Whether the store has said that others wait for what this one holds; undefined: it cannot tell. */
   heardOfOthers(isWanted: boolean | undefined): void {
-    if (this.baton) this.baton.isWanted = isWanted ?? true
+    if (this.baton) this.baton.isWanted = isWanted
   }
 
   /** How long the store keeps this claim after a pulse that it has answered. */
