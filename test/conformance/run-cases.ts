@@ -39,8 +39,8 @@ export function runCases(subject: ConformanceSubject, share: Share = WHOLE, skip
 }
 
 /** The same with a strict order of arrival, where nothing is passed on inside a process. */
-export function runStrictCases(subject: ConformanceSubject, share: Share = WHOLE): void {
-  runCases({ ...subject, name: `${subject.name}, in strict order`, order: 'strict' }, share)
+export function runStrictCases(subject: ConformanceSubject, share: Share = WHOLE, skips: Skips = {}): void {
+  runCases({ ...subject, name: `${subject.name}, in strict order`, order: 'strict' }, share, skips)
 }
 
 function declare(cases: readonly ConformanceCase[]): void {

@@ -230,8 +230,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   #refreshing(beats: readonly Beat[], now: number): Promise<void>[] {
-    const stays = beats.map((beat) => this.#alive(beat, now)).filter((stay) => stay !== undefined)
-    return stays.map((stay) => stay.refresh())
+    return beats.flatMap((beat) => this.#alive(beat, now)?.refresh(beat.block) ?? [])
   }
 
   #alive(beat: Beat, now: number): Stay | undefined {

@@ -40,6 +40,8 @@ export class Stay {
   /** Nobody else was in the line when it was granted. */
   #isAlone = false
   #isNext = false
+  /** Whether others waited for it when we looked last; undefined: that was told already, or nobody has looked. */
+  #isWanted: boolean | undefined
   #grantsAbove = 0
   #owesMark = false
   #isOwnWatched = false
@@ -81,6 +83,7 @@ export class Stay {
     const line = await this.#certain(join(this.#places, this.#request, stand))
     if (line) return line
     this.#isAlone = true
+    this.#isWanted = false
     this.#hold()
     return null
   }
@@ -114,8 +117,14 @@ export class Stay {
     return this.#settling
   }
 
-  /** Everything that the server has told us by now is taken in. */
-  async refresh(): Promise<void> {
+  /** Everything that the server has told us by now is taken in. `block`: further fences are asked for with it. */
+  async refresh(block = 0): Promise<void> {
+    // Only who passes it on wants to know.
+    const isPassedOn = this.state === 'held' && (block > 0 || this.#request.block > 1)
+    await Promise.all([this.#refresh(), isPassedOn && this.#lookBehind()])
+  }
+
+  async #refresh(): Promise<void> {
     if (this.#settling) await this.#settling
     await this.#ascertain()
     if (!this.#isOwnWatched) await this.#watchOwn()
@@ -171,14 +180,15 @@ export class Stay {
   }
 
   claimReply(callAt: number): ClaimReply {
-    if (this.state === 'held') return { status: 'granted', fence: this.#fence, leaseMs: this.#leftMs(callAt) }
+    if (this.state === 'held')
+      return { status: 'granted', fence: this.#fence, leaseMs: this.#leftMs(callAt), ...this.#wanted() }
     this.term.hasWaited = true
     return this.#waiting(callAt)
   }
 
   beatReply(callAt: number): Held | Waiting {
     if (this.state !== 'held') return this.#waiting(callAt)
-    return { status: 'held', fence: this.#fence, leaseMs: this.#leftMs(callAt) }
+    return { status: 'held', fence: this.#fence, leaseMs: this.#leftMs(callAt), ...this.#wanted() }
   }
 
   /** It is over; tells the client. */
@@ -209,6 +219,17 @@ export class Stay {
   #waiting(callAt: number): Waiting {
     const [presenceMs, isNext, grantsAbove] = [this.#leftMs(callAt), this.#isNext, this.#grantsAbove]
     return { status: 'waiting', presenceMs, isNext, freeInMs: null, grantsAbove }
+  }
+
+  /** As we saw it, once: the next answer may be much later. Of our own claims that wait for it we know at any time. */
+  #wanted(): { isWanted?: boolean } {
+    const isWanted = this.#followers.size > 0 ? true : this.#isWanted
+    this.#isWanted = undefined
+    return isWanted === undefined ? {} : { isWanted }
+  }
+
+  async #lookBehind(): Promise<void> {
+    this.#isWanted = (await this.#places.list(this.resource)).isWanted
   }
 
   async #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
@@ -295,6 +316,7 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
+    this.#isWanted = line.isWanted
     this.#isAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#places.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return

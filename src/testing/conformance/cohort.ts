@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { getEventListeners, setMaxListeners } from 'node:events'
-import type { Push } from '../../contract/store.js'
+import type { BeatReply, Push } from '../../contract/store.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import {
@@ -81,13 +81,23 @@ export const cohortCases: readonly CaseSpec[] = [
       assert.equal(first.isWanted, false)
       await raw.claim(scene.claimOf('door', 'raw:2'))
       const beat = { resource: 'door', id: 'raw:1', leaseMs: LONG_MS, presenceMs: LONG_MS }
-      const [wanted] = await raw.pulse([beat])
-      assert.equal(wanted?.status === 'held' && wanted.isWanted, true)
+      const [wanted, again] = await raw.pulse([beat, { ...beat, block: 2 }])
+      assert.deepEqual([wanted, again].map(isWanted), [true, true])
+      await raw.release('door', 'raw:2')
+      const [free] = await raw.pulse([{ ...beat, block: 2 }])
+      assert.equal(isWanted(free), false)
+    },
+  },
+  {
+    title: 'a holder is told at once that others have begun to wait for it',
+    behaviours: [73],
+    async run(scene) {
+      const raw = scene.raw()
+      const first = await raw.claim(scene.claimOf('door', 'raw:1', { block: 4 }))
+      if (first.status === 'granted' && first.isWanted === undefined) return
+      await raw.claim(scene.claimOf('door', 'raw:2'))
       const isTold = (news: Push): boolean => news.type === 'wanted' && news.id === 'raw:1'
       await eventually('the push', () => raw.pushes.some(isTold))
-      await raw.release('door', 'raw:2')
-      const [free] = await raw.pulse([beat])
-      assert.equal(free?.status === 'held' && free.isWanted, false)
     },
   },
   {
@@ -399,6 +409,10 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
 ]
+
+function isWanted(reply: BeatReply | undefined): boolean | undefined {
+  return reply?.status === 'held' ? reply.isWanted : undefined
+}
 
 function cohort(
   scene: Scene,

@@ -16,7 +16,7 @@ export interface WorkerContext {
 }
 
 /** How many of those who ask only want to read. */
-const READ_RATE = 0.4
+const READ_RATE = 0.3
 
 /** One task of a simulated process: acquires, works, releases, in every way that the API has, until it is over. */
 export async function work(context: WorkerContext): Promise<void> {
