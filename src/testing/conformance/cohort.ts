@@ -14,7 +14,7 @@ import {
   settled,
   Watched,
 } from './checks.js'
-import type { InterceptedStore } from './intercepted-store.js'
+import { type InterceptedStore, sayNothing } from './intercepted-store.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -67,6 +67,42 @@ export const cohortCases: readonly CaseSpec[] = [
       await first.release()
       await inTime('everybody', Promise.all([...crowd, other]))
       assert.ok(served.indexOf('lone') <= BOUND, `the lone one was number ${served.indexOf('lone')}`)
+    },
+  },
+  {
+    title: 'holds that take their time are passed on a few times only while another process waits',
+    behaviours: [72, 74],
+    async run(scene) {
+      const [many, lone] = [cohort(scene).locks, scene.client({ order: 'cohort' })]
+      const served: string[] = []
+      const first = await scene.lock('door', many).acquire({ lease: LONG_MS })
+      const slow = async (): Promise<void> => {
+        served.push('crowd')
+        await pass(20)
+      }
+      const crowd = Array.from({ length: 20 }, () => scene.lock('door', many).run(slow, { lease: LONG_MS }))
+      const other = scene.lock('door', lone).run(() => void served.push('lone'), { lease: LONG_MS })
+      await scene.waiting('door', 1)
+      await pass(20)
+      await first.release()
+      await inTime('everybody', Promise.all([...crowd, other]))
+      // A turn is 50 ms; however slow the machine is, no more of them fit into it.
+      assert.ok(served.indexOf('lone') <= 4, `the lone one was number ${served.indexOf('lone')}`)
+    },
+  },
+  {
+    title: 'where a store does not say whether others wait, a hold is passed on for a turn only',
+    behaviours: [72, 74],
+    async run(scene) {
+      const { locks, store } = cohort(scene)
+      sayNothing(store)
+      const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
+      const all = Array.from({ length: 200 }, () =>
+        scene.lock('door', locks).run(() => {}, { lease: LONG_MS }),
+      )
+      await holder.release()
+      await inTime('all of them', Promise.all(all))
+      assert.ok(store.count('release') >= 200 / BOUND, `${store.count('release')} turns`)
     },
   },
   {

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
+import { deferred } from '../../base/deferred.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Lock } from '../../primitives/lock.js'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
-import type { InterceptedStore } from './intercepted-store.js'
+import { type InterceptedStore, sayNothing } from './intercepted-store.js'
 import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
 
+/** At most so many of them share a claim where nobody knows whether somebody waits in the store. */
+const BOUND = 64
 /** Longer than readers come in beside others where nobody knows whether somebody waits in the store. */
 const LONGER_THAN_A_TURN_MS = 80
 
@@ -78,29 +81,12 @@ export const readersCases: readonly CaseSpec[] = [
   {
     title: 'a reader that comes while fences are on their way to others gets a later one',
     behaviours: [66, 75],
-    async run(scene) {
-      const { read, store } = readers(scene)
-      await read.acquire({ lease })
-      const giveUp = new AbortController()
-      let deliver = (): void => {}
-      const delivered = new Promise<void>((resolve) => {
-        deliver = resolve
-      })
-      store.around = async (call, go) => {
-        const reply = await go()
-        if (call.method === 'pulse') await delivered
-        return reply
-      }
-      const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
-      await eventually('the asking', () => store.count('pulse') > 0)
-      const { fence } = await scene.client().readWrite('config').read.acquire({ lease })
-      const late = read.acquire({ lease })
-      giveUp.abort()
-      await gone
-      store.heal()
-      deliver()
-      assertIncreasing([fence, (await inTime('the late one', late)).fence])
-    },
+    run: (scene) => comeLate(scene, async () => {}),
+  },
+  {
+    title: 'a reader that takes over while fences are on their way to others gets a later one',
+    behaviours: [66, 75],
+    run: (scene) => comeLate(scene, (first) => first.release()),
   },
   {
     title: 'a waiting writer stops the later readers of a process that reads already',
@@ -122,6 +108,21 @@ export const readersCases: readonly CaseSpec[] = [
       assertIncreasing([first.fence, hold.fence, ...holds.map(({ fence }) => fence)])
       for (const each of holds) await each.release()
       await scene.empty('config')
+    },
+  },
+  {
+    title: 'where a store does not say whether others wait, readers share a claim for a turn only',
+    behaviours: [66, 72],
+    async run(scene) {
+      const { read, store } = readers(scene)
+      sayNothing(store)
+      const all = Array.from({ length: 200 }, () => read.acquire({ lease }))
+      await inTime('all of them', Promise.all(all))
+      assert.ok(store.count('claim') >= 200 / BOUND, `${store.count('claim')} claims`)
+      await pass(LONGER_THAN_A_TURN_MS)
+      const before = store.count('claim')
+      await inTime('one more', read.acquire({ lease }))
+      assert.equal(store.count('claim'), before + 1)
     },
   },
   {
@@ -304,6 +305,29 @@ export const readersCases: readonly CaseSpec[] = [
     },
   },
 ]
+
+/** Fences are asked for; another process reads; one more asks, and those who were asked for have gone when the answer comes. */
+async function comeLate(scene: Scene, before: (first: Hold) => Promise<unknown>): Promise<void> {
+  const { read, store } = readers(scene)
+  const first = await read.acquire({ lease })
+  const giveUp = new AbortController()
+  const answer = deferred<void>()
+  store.around = async (call, go) => {
+    const reply = await go()
+    if (call.method === 'pulse') await answer.promise
+    return reply
+  }
+  const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
+  await eventually('the asking', () => store.count('pulse') > 0)
+  const { fence } = await scene.client().readWrite('config').read.acquire({ lease })
+  const late = read.acquire({ lease })
+  giveUp.abort()
+  await gone
+  await before(first)
+  store.heal()
+  answer.resolve()
+  assertIncreasing([fence, (await inTime('the late one', late)).fence])
+}
 
 function readers(
   scene: Scene,
