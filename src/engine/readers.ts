@@ -20,6 +20,8 @@ export class Readers extends Cohort {
   override fencesFor(claim: Claim): number {
     // One that has served its turn may still be held, and renewed.
     if (this.front?.claim !== claim) return 0
+    // While it waits in line, its fences come with the grant, for those who were here when it was sent.
+    if (claim.phase === 'waiting' && !claim.needsFences) return 0
     this.#asked = this.#arrived
     return this.size + (claim.phase === 'held' ? 0 : 1)
   }
