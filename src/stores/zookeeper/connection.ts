@@ -230,7 +230,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   #refreshing(beats: readonly Beat[], now: number): Promise<void>[] {
-    return beats.flatMap((beat) => this.#alive(beat, now)?.refresh(beat.block) ?? [])
+    // Where permits are given back, others may come in before the answer.
+    const isShrinking = beats.some(({ permits }) => permits !== undefined)
+    return beats.flatMap((beat) => {
+      const stay = this.#alive(beat, now)
+      if (!stay) return []
+      return isShrinking ? [stay.refresh()] : [stay.refresh(), stay.lookBehind(beat.block)]
+    })
   }
 
   #alive(beat: Beat, now: number): Stay | undefined {

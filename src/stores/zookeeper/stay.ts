@@ -40,7 +40,7 @@ export class Stay {
   /** Nobody else was in the line when it was granted. */
   #isAlone = false
   #isNext = false
-  /** Whether others waited for it when we looked last; undefined: that was told already, or nobody has looked. */
+  /** Whether others wait for it; undefined: nobody has looked for the answer that is about to be given. */
   #isWanted: boolean | undefined
   #grantsAbove = 0
   #owesMark = false
@@ -117,20 +117,20 @@ export class Stay {
     return this.#settling
   }
 
-  /** Everything that the server has told us by now is taken in. `block`: further fences are asked for with it. */
-  async refresh(block = 0): Promise<void> {
-    // Only who passes it on wants to know.
-    const isPassedOn = this.state === 'held' && (block > 0 || this.#request.block > 1)
-    await Promise.all([this.#refresh(), isPassedOn && this.#lookBehind()])
-  }
-
-  async #refresh(): Promise<void> {
+  /** Everything that the server has told us by now is taken in. */
+  async refresh(): Promise<void> {
     if (this.#settling) await this.#settling
     await this.#ascertain()
     if (!this.#isOwnWatched) await this.#watchOwn()
     if (this.#owesMark) await this.#mark()
     // In a counting line a claim may be next without knowing: after a resize, nobody may be there to tell it.
     if (this.state === 'waiting') await this.settle()
+  }
+
+  /** Whether others wait for it, for a holder that passes it on, or asks for fences to do so. Others need not know. */
+  async lookBehind(block = 0): Promise<void> {
+    if (this.state !== 'held' || (block === 0 && this.#request.block === 1)) return
+    this.#isWanted = (await this.#places.list(this.resource)).isWanted
   }
 
   /** It lasts: from now on the server tells us what becomes of its node. */
@@ -221,15 +221,11 @@ export class Stay {
     return { status: 'waiting', presenceMs, isNext, freeInMs: null, grantsAbove }
   }
 
-  /** As we saw it, once: the next answer may be much later. Of our own claims that wait for it we know at any time. */
+  /** As we saw it for this answer, and not for a later one. Of our own claims that wait for it we know at any time. */
   #wanted(): { isWanted?: boolean } {
     const isWanted = this.#followers.size > 0 ? true : this.#isWanted
     this.#isWanted = undefined
     return isWanted === undefined ? {} : { isWanted }
-  }
-
-  async #lookBehind(): Promise<void> {
-    this.#isWanted = (await this.#places.list(this.resource)).isWanted
   }
 
   async #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
@@ -316,7 +312,7 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
-    this.#isWanted = line.isWanted
+    if (!this.term.hasWaited) this.#isWanted = line.isWanted
     this.#isAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#places.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
