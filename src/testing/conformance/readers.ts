@@ -89,6 +89,31 @@ export const readersCases: readonly CaseSpec[] = [
     run: (scene) => comeLate(scene, (first) => first.release()),
   },
   {
+    title: 'fences that came with a grant are not for those who came after it',
+    behaviours: [66, 75],
+    async run(scene) {
+      const { read, store } = readers(scene)
+      const first = await read.acquire({ lease })
+      const writer = scene.client().readWrite('config').write.acquire({ lease })
+      await scene.waiting('config', 1)
+      const giveUp = new AbortController()
+      const next = read.acquire({ lease })
+      const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
+      await scene.waiting('config', 2)
+      // The grant is not heard of until another process reads, too, and one more reader has come.
+      store.onPush = () => {}
+      await first.release()
+      await (await inTime('the writer', writer)).release()
+      const other = await scene.client().readWrite('config').read.acquire({ lease })
+      giveUp.abort()
+      await gone
+      const late = read.acquire({ lease })
+      store.tell({ type: 'gap' })
+      const [early, last] = await inTime('both', Promise.all([next, late]))
+      assertIncreasing([Math.max(early.fence, other.fence), last.fence])
+    },
+  },
+  {
     title: 'a waiting writer stops the later readers of a process that reads already',
     behaviours: [66, 72, 81],
     async run(scene) {
