@@ -12,6 +12,18 @@ import Redlock from 'redlock'
 const LEASE_MS = 30_000
 const DELETE_OWN =
   "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+const BARE_TAKE = `if redis.call('exists', KEYS[1]) == 0 then
+  redis.call('set', KEYS[1], ARGV[1], 'PX', ${LEASE_MS})
+  return 1
+end
+redis.call('rpush', KEYS[2], ARGV[1])
+return 0`
+const BARE_HAND_OVER = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+local next = redis.call('lpop', KEYS[2])
+if not next then return redis.call('del', KEYS[1]) end
+redis.call('set', KEYS[1], next, 'PX', ${LEASE_MS})
+redis.call('publish', string.match(next, '^[^:]+'), next)
+return 1`
 
 export const redisContenders = {
   'holdfast ioredis': async (where) => {
@@ -69,6 +81,35 @@ export const redisContenders = {
         await lock.release()
       },
       close: async () => client.disconnect(),
+    }
+  },
+  // The least that serves everybody in the order of arrival: a list, and a message to the next. No lease that is renewed, no fence, no re-entry, and whoever
+  // dies in line stops it.
+  'bare hand-off': async (where) => {
+    const [client, ears] = [new Redis(where), new Redis(where)]
+    const channel = `bare-${randomUUID()}`
+    const waiting = new Map()
+    let asked = 0
+    client.defineCommand('take', { numberOfKeys: 2, lua: BARE_TAKE })
+    client.defineCommand('handOver', { numberOfKeys: 2, lua: BARE_HAND_OVER })
+    ears.on('message', (_channel, id) => {
+      waiting.get(id)()
+      waiting.delete(id)
+    })
+    await ears.subscribe(channel)
+    return {
+      pair: async (task) => {
+        const keys = [`{bare-${task}}`, `{bare-${task}}:line`]
+        const id = `${channel}:${++asked}`
+        const granted = new Promise((resolve) => waiting.set(id, resolve))
+        if ((await client.take(...keys, id)) === 1) waiting.delete(id)
+        else await granted
+        await client.handOver(...keys, id)
+      },
+      close: async () => {
+        client.disconnect()
+        ears.disconnect()
+      },
     }
   },
   redlock: async (where) => {

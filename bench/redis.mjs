@@ -13,7 +13,7 @@ export async function redis({ roundMs, rounds, quick }) {
     for (const client of ['ioredis', 'node-redis']) await beside(server.url, client, { roundMs, rounds })
     await contention(server.url, { rounds, turns: quick ? 10 : 100 })
     await crowd(server.url, rounds)
-    await longLines(server.url, quick ? [10, 1000] : [10, 1000, 100_000])
+    await longLines(server.url, quick ? [10, 1000] : [10, 1000, 100_000], quick ? 40 : 200)
   } finally {
     await server.stop()
   }
@@ -38,7 +38,7 @@ async function beside(url, client, { roundMs, rounds }) {
 }
 
 async function contention(url, { rounds, turns }) {
-  const names = ['redis-semaphore', 'redlock', 'holdfast ioredis', 'holdfast node-redis']
+  const names = ['redis-semaphore', 'redlock', 'bare hand-off', 'holdfast ioredis', 'holdfast node-redis']
   const evenness = Object.fromEntries(names.map((name) => [name, []]))
   const measure = async (name) => {
     const result = await contended({ suite: 'redis', name, folder: url, processes: 4, tasks: 16, turns })
@@ -94,50 +94,63 @@ async function idleCommands(client) {
   return ((await commands(client)) - before - 1) / 5
 }
 
-/** What a release costs with many in line: the time between a release and the next grant. */
-async function longLines(url, lengths) {
-  const figures = {}
-  for (const length of lengths) {
-    const name = `line-${length}`
-    const [holder, others] = [
-      new Holdfast(redisStore(url), { order: 'strict' }),
-      new Holdfast(redisStore(url), { storeTimeout: '1m', order: 'strict' }),
-    ]
-    let hold = await holder.mutex(name).acquire()
-    const quit = new AbortController()
-    const grants = []
-    let onGrant = () => {}
-    for (let waiter = 0; waiter < length; waiter++) {
-      others
-        .mutex(name)
-        .acquire({ signal: quit.signal, lease: '10m' })
-        .then(
-          (mine) => {
-            grants.push(mine)
-            onGrant()
-          },
-          () => {},
-        )
-      if (waiter % 1000 === 999) await new Promise((resolve) => setTimeout(resolve, 20))
+/**
+ * What a release costs with many in line: how long it takes to be answered. All lines stand at once and take turns, and whoever was served stands in
+ * line again, so that each is measured as often, as warm, and at its full length.
+ */
+async function longLines(url, lengths, rounds) {
+  const lines = []
+  for (const length of lengths) lines.push(await longLine(url, length))
+  const costs = lines.map(() => [])
+  // The first ones are cold.
+  for (let round = -10; round < rounds; round++)
+    for (const [index, line] of lines.entries()) {
+      const cost = await line.release()
+      if (round >= 0) costs[index].push(cost)
     }
-    await eventually(async () => (await lineOf(holder, name))?.waiters.length === length)
-    const costs = []
-    for (let round = 0; round < Math.min(9, length); round++) {
-      const granted = new Promise((resolve) => {
+  const names = lengths.map((length) => `${length.toLocaleString('en')} in line`)
+  const figures = Object.fromEntries(names.map((name, index) => [name, 1 / median(costs[index])]))
+  table(`Release, by the length of the line (${rounds} each)`, 'releases/ms', figures, names[0])
+  for (const line of lines) await line.close()
+}
+
+async function longLine(url, length) {
+  const name = `line-${length}`
+  const locks = new Holdfast(redisStore(url), { storeTimeout: '1m', order: 'strict' })
+  const quit = new AbortController()
+  let hold = await locks.mutex(name).acquire()
+  let onGrant = () => {}
+  const wait = () =>
+    locks
+      .mutex(name)
+      .acquire({ signal: quit.signal, lease: '10m' })
+      .then(
+        (mine) => onGrant(mine),
+        () => {},
+      )
+  for (let waiter = 0; waiter < length; waiter++) {
+    wait()
+    if (waiter % 1000 === 999) await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await eventually(async () => (await lineOf(locks, name))?.waiters.length === length)
+  return {
+    async release() {
+      const next = new Promise((resolve) => {
         onGrant = resolve
       })
       const start = performance.now()
       await hold.release()
-      costs.push(performance.now() - start)
-      await granted
-      hold = grants.pop()
-    }
-    figures[`${length.toLocaleString('en')} in line`] = 1 / median(costs)
-    quit.abort()
-    await hold.release().catch(() => {})
-    await Promise.all([holder.close(), others.close()])
+      const cost = performance.now() - start
+      hold = await next
+      wait()
+      return cost
+    },
+    async close() {
+      quit.abort()
+      await hold.release()
+      await locks.close()
+    },
   }
-  table('Release, by the length of the line', 'releases/ms', figures, Object.keys(figures)[0])
 }
 
 async function lineOf(locks, name) {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Holdfast } from 'holdfast'
 import { zookeeper } from 'holdfast/zookeeper'
+import { ZooKeeperClient } from 'holdfast/zookeeper/client'
 
 const JARS = ['curator-recipes', 'curator-framework', 'curator-client', 'zookeeper', 'guava', 'slf4j-nop']
 const CLASS_PATH = JARS.map((name) => `/usr/share/java/${name}.jar`).join(':')
@@ -38,36 +39,65 @@ export const zookeeperContenders = {
     }
   },
 
-  holdfast: async (address) => {
-    const clients = []
+  holdfast: (address) => holdfast(address, 'cohort'),
+  'holdfast, strict order': (address) => holdfast(address, 'strict'),
+
+  /** What no lock can do without: a node of its own, made and removed. It excludes nobody, so it can only be measured where nobody waits. */
+  'a node made and removed': async (address) => {
+    const client = new ZooKeeperClient(address, { sessionTimeout: SESSION_TIMEOUT_MS })
+    const paths = Array.from({ length: 64 }, (_, lock) => `/bare-${lock}`)
+    const isExisting = async (path) => (await client.exists(path)).stat !== null
+    for (const path of paths) if (!(await isExisting(path))) await client.create(path)
     return {
-      round: async ({ sessions, locks, tasks, ms }) => {
-        // Clients with the same options share a session.
-        while (clients.length < sessions)
-          clients.push(
-            new Holdfast(zookeeper(address, { sessionTimeout: SESSION_TIMEOUT_MS + clients.length }), {
-              order: 'strict',
-            }),
-          )
-        const end = performance.now() + ms
-        return Promise.all(
-          Array.from({ length: tasks }, async (_, task) => {
-            const mutex = clients[task % sessions].mutex(`lock-${task % locks}`)
-            let count = 0
-            for (; performance.now() < end; count++) {
-              const hold = await mutex.acquire()
-              await hold.release()
-            }
-            return count
-          }),
-        )
-      },
+      needsFreeLocks: true,
+      round: ({ tasks, ms }) =>
+        looped(tasks, ms, (task) => async () => {
+          const { path } = await client.create(`${paths[task]}/claim-`, { mode: 'ephemeralSequential' })
+          await client.delete(path)
+        }),
       cpuMs: () => cpuMsOf(process.pid),
-      close: async () => {
-        for (const client of clients) await client.close()
-      },
+      close: () => client.close(),
     }
   },
+}
+
+async function holdfast(address, order) {
+  const clients = []
+  return {
+    round: async ({ sessions, locks, tasks, ms }) => {
+      // Clients with the same options share a session.
+      while (clients.length < sessions)
+        clients.push(
+          new Holdfast(zookeeper(address, { sessionTimeout: SESSION_TIMEOUT_MS + clients.length }), {
+            order,
+          }),
+        )
+      return looped(tasks, ms, (task) => {
+        const mutex = clients[task % sessions].mutex(`lock-${task % locks}`)
+        return async () => {
+          const hold = await mutex.acquire()
+          await hold.release()
+        }
+      })
+    },
+    cpuMs: () => cpuMsOf(process.pid),
+    close: async () => {
+      for (const client of clients) await client.close()
+    },
+  }
+}
+
+/** So many tasks for so long; gives how often each was done. */
+function looped(tasks, ms, workOf) {
+  const end = performance.now() + ms
+  return Promise.all(
+    Array.from({ length: tasks }, async (_, task) => {
+      const work = workOf(task)
+      let count = 0
+      for (; performance.now() < end; count++) await work()
+      return count
+    }),
+  )
 }
 
 /** The kernel counts in hundredths of a second. */

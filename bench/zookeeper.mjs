@@ -29,10 +29,13 @@ async function beside(address, where, { roundMs, rounds }) {
   const open = {}
   for (const [name, start] of Object.entries(zookeeperContenders)) open[name] = await start(address)
   // The servers, Curator and we: two compilers at run time, which take their time. Everybody gets the same.
+  const namesFor = ({ locks, tasks }) =>
+    Object.keys(open).filter((name) => locks === tasks || !open[name].needsFreeLocks)
   for (const work of Object.values(CASES))
-    for (const { round } of Object.values(open)) await round({ ...work, ms: roundMs })
+    for (const name of namesFor(work)) await open[name].round({ ...work, ms: roundMs })
   for (const [title, work] of Object.entries(CASES)) {
-    const [evenness, cpuUs] = [emptyLists(open), emptyLists(open)]
+    const names = namesFor(work)
+    const [evenness, cpuUs] = [emptyLists(names), emptyLists(names)]
     const measure = async (name) => {
       const [start, cpuBefore] = [performance.now(), open[name].cpuMs()]
       const counts = await open[name].round({ ...work, ms: roundMs })
@@ -42,10 +45,10 @@ async function beside(address, where, { roundMs, rounds }) {
       cpuUs[name].push(((open[name].cpuMs() - cpuBefore) * 1000) / pairs)
       return pairs / seconds
     }
-    const contestants = Object.fromEntries(Object.keys(open).map((name) => [name, () => measure(name)]))
+    const contestants = Object.fromEntries(names.map((name) => [name, () => measure(name)]))
     const rows = await medians(rounds, contestants)
     table(`${title}; ${where}`, work.locks === work.tasks ? 'pairs/s' : 'hand-offs/s', rows, 'curator')
-    for (const name of Object.keys(open)) {
+    for (const name of names) {
       const cpu = `${Math.round(median(cpuUs[name]))} µs of its client's processor for each`
       const share = work.tasks > 1 ? `; least served / most: ${median(evenness[name]).toFixed(2)}` : ''
       console.log(`  ${name.padEnd(28)} ${cpu}${share}`)
@@ -54,6 +57,6 @@ async function beside(address, where, { roundMs, rounds }) {
   for (const { close } of Object.values(open)) await close()
 }
 
-function emptyLists(contestants) {
-  return Object.fromEntries(Object.keys(contestants).map((name) => [name, []]))
+function emptyLists(names) {
+  return Object.fromEntries(names.map((name) => [name, []]))
 }

@@ -7,5 +7,6 @@ const start = () => startRedisCluster(() => ({ args: ['--cluster-node-timeout', 
 ;(['ioredis', 'redis'] as const).forEach((driver, index) => {
   runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, start, {
     share: { part: 2 * index + 1, of: 5 },
+    order: index === 0 ? 'cohort' : 'strict',
   })
 })

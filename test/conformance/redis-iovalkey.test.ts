@@ -1,4 +1,8 @@
 import { borrowRedis } from '../servers/redis.js'
 import { runCasesOnRedis } from '../stores/redis/conformance.js'
 
-runCasesOnRedis('iovalkey', 'redis through iovalkey', borrowRedis, { own: false, share: { part: 1, of: 3 } })
+runCasesOnRedis('iovalkey', 'redis through iovalkey', borrowRedis, {
+  own: false,
+  share: { part: 1, of: 3 },
+  order: 'strict',
+})

@@ -11,6 +11,7 @@ runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', start, {
 
 runCasesOnRedis('redis', 'redis with Sentinels through node-redis', start, {
   share: { part: 2, of: 5 },
+  order: 'strict',
 })
 
 runCasesOnClient(

@@ -10,7 +10,7 @@ runCasesOnClient(
     const client = new Redis5(url)
     return { client, end: () => client.disconnect() }
   },
-  { own: false, share: { part: 3, of: 7 } },
+  { own: false, share: { part: 3, of: 7 }, order: 'strict' },
 )
 
 runCasesOnClient(

@@ -1,4 +1,5 @@
 import { describe, it } from 'vitest'
+import type { LockOrder } from '../../src/primitives/options.js'
 import { type ConformanceCase, type ConformanceSubject, conformanceCases } from '../../src/testing/index.js'
 
 /** More than the suite itself allows. */
@@ -12,8 +13,9 @@ export interface Share {
 }
 
 const WHOLE: Share = { part: 0, of: 1 }
-/** `npm run test:all`: every case on every store through every client. */
+/** `npm run test:all`: every case on every store through every client, in both orders. */
 const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
+const inFull = new Set<string>()
 
 /** By title, whatever lock it is run with: why a case is not for this store. */
 export type Skips = Readonly<Record<string, string>>
@@ -23,7 +25,26 @@ export type Skips = Readonly<Record<string, string>>
  * each kind of lock (`of` is odd, or few: a case comes in four guises, one after the other). Those that do not mind company run side by side.
  */
 export function runCases(subject: ConformanceSubject, share: Share = WHOLE, skips: Skips = {}): void {
-  const { part, of } = isAll ? WHOLE : share
+  runInOrder('cohort', subject, share, skips)
+}
+
+/** The same in strict order of arrival, where nothing is passed on inside a process. */
+export function runStrictCases(subject: ConformanceSubject, share: Share = WHOLE, skips: Skips = {}): void {
+  runInOrder('strict', subject, share, skips)
+}
+
+function runInOrder(order: LockOrder, subject: ConformanceSubject, share: Share, skips: Skips): void {
+  const { name } = subject
+  const strict = { ...subject, name: `${name}, in strict order`, order: 'strict' } as const
+  if (!isAll) return run(order === 'strict' ? strict : subject, share, skips)
+  // Whichever of the two comes first declares both.
+  if (inFull.has(name)) return
+  inFull.add(name)
+  run(subject, WHOLE, skips)
+  run(strict, WHOLE, skips)
+}
+
+function run(subject: ConformanceSubject, { part, of }: Share, skips: Skips): void {
   const cases = conformanceCases(subject)
     .filter((_each, index) => index % of === part)
     .map((each) => {
@@ -36,11 +57,6 @@ export function runCases(subject: ConformanceSubject, share: Share = WHOLE, skip
   describe.concurrent(title, () => declare(together))
   // A small share may have none of them, and an empty suite is taken for a mistake.
   if (alone.length > 0) describe.sequential(`${title}, one at a time`, () => declare(alone))
-}
-
-/** The same with a strict order of arrival, where nothing is passed on inside a process. */
-export function runStrictCases(subject: ConformanceSubject, share: Share = WHOLE, skips: Skips = {}): void {
-  runCases({ ...subject, name: `${subject.name}, in strict order`, order: 'strict' }, share, skips)
 }
 
 function declare(cases: readonly ConformanceCase[]): void {

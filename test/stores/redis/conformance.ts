@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
+import type { LockOrder } from '../../../src/primitives/options.js'
 import { type RedisClient, type RedisOptions, redis } from '../../../src/stores/redis/index.js'
 import type { ConformanceSubject } from '../../../src/testing/index.js'
 import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
@@ -21,8 +22,8 @@ interface RunOptions {
   /** Whether it must be a server of its own. */
   own?: boolean
   share?: Share
-  /** Which of the cases to run once more in strict order. */
-  strict?: Share
+  /** Where it is a share: in which order its locks serve those who wait. Default `'cohort'`. */
+  order?: LockOrder
 }
 
 /** The conformance suite through one package, by a URL, each case with keys of its own. */
@@ -62,7 +63,7 @@ export function runCasesOnClient<P extends Place>(
 function runAt<P extends Place>(
   title: string,
   start: () => Promise<P>,
-  { own = true, share, strict }: RunOptions,
+  { own = true, share, order }: RunOptions,
   subjectAt: (place: () => P) => ConformanceSubject,
 ): void {
   describeOn(
@@ -74,9 +75,11 @@ function runAt<P extends Place>(
         place = await start()
       })
       afterAll(() => place.stop())
-      const subject = subjectAt(() => place)
-      runCases(subject, share)
-      if (strict) runStrictCases(subject, strict)
+      const declare = order === 'strict' ? runStrictCases : runCases
+      declare(
+        subjectAt(() => place),
+        share,
+      )
     },
     { own },
   )
