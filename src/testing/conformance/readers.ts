@@ -89,6 +89,34 @@ export const readersCases: readonly CaseSpec[] = [
     run: (scene) => comeLate(scene, (first) => first.release()),
   },
   {
+    title: 'fences that were asked for one who gave up are not for those who come later',
+    behaviours: [66, 75],
+    async run(scene) {
+      if (!(await canTell(scene))) return
+      const { read, store } = readers(scene)
+      const first = await read.acquire({ lease })
+      const answers = holdAnswers(store)
+      const second = read.acquire({ lease })
+      const giveUp = new AbortController()
+      const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
+      const third = read.acquire({ lease })
+      await eventually('the first asking', () => store.count('pulse') === 1)
+      answers.pass()
+      await eventually('the asking for two', () => store.count('pulse') === 2)
+      giveUp.abort()
+      await gone
+      answers.pass()
+      const three = [first, await inTime('the second', second), await inTime('the third', third)]
+      const { fence } = await scene.client().readWrite('config').read.acquire({ lease })
+      const late = read.acquire({ lease })
+      // What they had is the late one's now, but no fence from before it came.
+      for (const hold of three) await hold.release()
+      store.heal()
+      answers.pass()
+      assertIncreasing([fence, (await inTime('the late one', late)).fence])
+    },
+  },
+  {
     title: 'fences that came with a grant are not for those who came after it',
     behaviours: [66, 75],
     async run(scene) {
@@ -333,15 +361,11 @@ export const readersCases: readonly CaseSpec[] = [
 
 /** Fences are asked for; another process reads; one more asks, and those who were asked for have gone when the answer comes. */
 async function comeLate(scene: Scene, before: (first: Hold) => Promise<unknown>): Promise<void> {
+  if (!(await canTell(scene))) return
   const { read, store } = readers(scene)
   const first = await read.acquire({ lease })
   const giveUp = new AbortController()
-  const answer = deferred<void>()
-  store.around = async (call, go) => {
-    const reply = await go()
-    if (call.method === 'pulse') await answer.promise
-    return reply
-  }
+  const answers = holdAnswers(store)
   const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
   await eventually('the asking', () => store.count('pulse') > 0)
   const { fence } = await scene.client().readWrite('config').read.acquire({ lease })
@@ -350,8 +374,24 @@ async function comeLate(scene: Scene, before: (first: Hold) => Promise<unknown>)
   await gone
   await before(first)
   store.heal()
-  answer.resolve()
+  answers.pass()
   assertIncreasing([fence, (await inTime('the late one', late)).fence])
+}
+
+/** From now on no pulse is answered before `pass` is called; each call lets those through that have been made by then. */
+function holdAnswers(store: InterceptedStore): { pass(): void } {
+  let gate = deferred<void>()
+  store.around = async (call, go) => {
+    const { promise } = gate
+    const reply = await go()
+    if (call.method === 'pulse') await promise
+    return reply
+  }
+  const pass = (): void => {
+    gate.resolve()
+    gate = deferred<void>()
+  }
+  return { pass }
 }
 
 function readers(
