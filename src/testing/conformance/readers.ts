@@ -4,7 +4,7 @@ import type { Hold } from '../../engine/hold.js'
 import type { Lock } from '../../primitives/lock.js'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
 import { type InterceptedStore, sayNothing } from './intercepted-store.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
+import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
@@ -20,7 +20,7 @@ export const readersCases: readonly CaseSpec[] = [
     title: 'readers of one process are inside together, each with a greater fence, and hardly ask the store',
     behaviours: [66, 75, 80],
     async run(scene) {
-      if (!(await canTell(scene))) return
+      if (!(await scene.tellsOfWaiters())) return
       const { read, store } = readers(scene)
       const first = await read.acquire({ lease })
       const all = await inTime(
@@ -89,10 +89,15 @@ export const readersCases: readonly CaseSpec[] = [
     run: (scene) => comeLate(scene, (first) => first.release()),
   },
   {
+    title: 'a claim that takes nobody in any more brings nobody a fence',
+    behaviours: [66, 75],
+    run: (scene) => comeLate(scene, async (_first, closed) => void settled(closed.extend(50))),
+  },
+  {
     title: 'fences that were asked for one who gave up are not for those who come later',
     behaviours: [66, 75],
     async run(scene) {
-      if (!(await canTell(scene))) return
+      if (!(await scene.tellsOfWaiters())) return
       const { read, store } = readers(scene)
       const first = await read.acquire({ lease })
       const answers = holdAnswers(store)
@@ -149,7 +154,7 @@ export const readersCases: readonly CaseSpec[] = [
       const first = await read.acquire({ lease })
       const writer = new Watched(scene.client().readWrite('config').write.acquire({ lease }))
       await scene.waiting('config', 1)
-      if (!(await canTell(scene))) await pass(LONGER_THAN_A_TURN_MS)
+      if (!(await scene.tellsOfWaiters())) await pass(LONGER_THAN_A_TURN_MS)
       const late = Array.from({ length: 10 }, () => new Watched(read.acquire({ lease })))
       await scene.waiting('config', 2)
       assert.ok(!late.some(({ isSettled }) => isSettled), 'a reader overtook the writer')
@@ -216,6 +221,28 @@ export const readersCases: readonly CaseSpec[] = [
       store.heal()
       const outcome = await inTime('the late one', late.promise)
       assert.ok('value' in outcome && outcome.value.fence > Math.max(...two.map(({ fence }) => fence)))
+    },
+  },
+  {
+    title: 'an answer that comes when the time is over lets nobody in',
+    behaviours: [42, 44, 66],
+    // It stops the whole process.
+    alone: true,
+    async run(scene) {
+      const { read, store } = readers(scene)
+      const first = await read.acquire({ lease: RENEWED_MS })
+      store.around = async (call, go) => {
+        const reply = await go()
+        // As if the process had been stopped: no timer has run since when the answer is looked at.
+        if (call.method === 'pulse') standStill(RENEWED_MS)
+        return reply
+      }
+      const late = read.acquire({ lease: RENEWED_MS })
+      await eventually('the loss', () => !first.isValid)
+      store.heal()
+      const hold = await inTime('the late one', late)
+      assert.ok(hold.isValid && hold.fence > first.fence)
+      await hold.release()
     },
   },
   {
@@ -360,19 +387,25 @@ export const readersCases: readonly CaseSpec[] = [
 ]
 
 /** Fences are asked for; another process reads; one more asks, and those who were asked for have gone when the answer comes. */
-async function comeLate(scene: Scene, before: (first: Hold) => Promise<unknown>): Promise<void> {
-  if (!(await canTell(scene))) return
+async function comeLate(
+  scene: Scene,
+  meanwhile: (first: Hold, closed: Hold) => Promise<unknown>,
+): Promise<void> {
+  if (!(await scene.tellsOfWaiters())) return
   const { read, store } = readers(scene)
+  const closed = await read.acquire({ lease })
+  await closed.extend(50)
   const first = await read.acquire({ lease })
   const giveUp = new AbortController()
   const answers = holdAnswers(store)
+  const asked = store.count('pulse')
   const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
-  await eventually('the asking', () => store.count('pulse') > 0)
+  await eventually('the asking', () => store.count('pulse') > asked)
   const { fence } = await scene.client().readWrite('config').read.acquire({ lease })
   const late = read.acquire({ lease })
   giveUp.abort()
   await gone
-  await before(first)
+  await meanwhile(first, closed)
   store.heal()
   answers.pass()
   assertIncreasing([fence, (await inTime('the late one', late)).fence])
@@ -394,6 +427,10 @@ function holdAnswers(store: InterceptedStore): { pass(): void } {
   return { pass }
 }
 
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
 function readers(
   scene: Scene,
   storeTimeout = LONG_MS,
@@ -401,10 +438,4 @@ function readers(
   const { locks, store } = scene.intercepted({ order: 'cohort', storeTimeout })
   const { read, write } = locks.readWrite('config')
   return { read, write, store, locks }
-}
-
-/** A store that cannot tell whether others wait is taken to have some: readers then share a claim for a turn only. */
-async function canTell(scene: Scene): Promise<boolean> {
-  const reply = await scene.raw().claim(claimOf('window', 'raw:1', { block: 2 }))
-  return reply.status === 'granted' && reply.isWanted !== undefined
 }
