@@ -158,7 +158,7 @@ export interface Gone {
 export type Push =
   | { readonly type: 'granted'; readonly resource: string; readonly id: string; readonly fence: number }
   | { readonly type: 'lost'; readonly resource: string; readonly id: string }
-  /** Others have begun to wait for that hold. Only told of holds with a block of fences: no others are passed on. */
+  /** Others have begun to wait for that hold. Only told of holds with a block of fences: no others are passed on. A store may leave it to its answers. */
   | { readonly type: 'wanted'; readonly resource: string; readonly id: string }
   | { readonly type: 'state'; readonly key: string }
   /** Something may have been missed: ask for everything. */

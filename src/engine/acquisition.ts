@@ -14,6 +14,7 @@ import { aborted, type Limits, watchLimits } from './limits.js'
  * and give everything back when the caller gives up first.
  */
 export class Acquisition implements ClaimListener, Member {
+  arrival = 0
   readonly #engine: Engine
   readonly #limits: Limits
   readonly #claim: Claim
@@ -38,8 +39,8 @@ export class Acquisition implements ClaimListener, Member {
     const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
     const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : nothing
     this.#cohort = this.#engine.cohortOf(this.#claim, this.#limits)
-    if (this.#cohort?.enter(this) ?? true) this.start()
-    else this.#queue()
+    if (this.#cohort) this.#cohort.enter(this)
+    else this.start()
     try {
       return await this.#outcome.promise
     } finally {
@@ -56,7 +57,7 @@ export class Acquisition implements ClaimListener, Member {
     void this.#ask()
   }
 
-  #queue(): void {
+  queue(): void {
     this.#claim.phase = 'queued'
     this.#limits.onWaiting?.()
   }
@@ -72,6 +73,20 @@ export class Acquisition implements ClaimListener, Member {
     const isShort = claim.validUntil - now < claim.aliveMs / 2
     if (isShort || claim.needsFences) pulse.hurry(claim)
     else claim.hold(claim.grant, claim.validUntil, now)
+  }
+
+  join(claim: Claim, fence: number): void {
+    // Its own was never sent.
+    this.#claim.phase = 'ended'
+    if (this.#settle()) this.#enter(claim, fence)
+  }
+
+  get canGoOn(): boolean {
+    return this.#claim.canGoOn(this.#engine.env.now())
+  }
+
+  askForFences(): void {
+    this.#engine.pulse.hurry(this.#claim)
   }
 
   /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */
@@ -103,8 +118,22 @@ export class Acquisition implements ClaimListener, Member {
   }
 
   onHeld(): void {
-    this.#engine.noteFence(this.#claim)
-    if (this.#settle()) this.#outcome.resolve(this.#claim.enter(this.#claim.permits))
+    if (this.#settle()) this.#enter(this.#claim, this.#claim.fence)
+    this.#cohort?.letIn(this.#claim)
+  }
+
+  onRenewed(): void {
+    this.#cohort?.letIn(this.#claim)
+  }
+
+  fencesWanted(): number {
+    return this.#cohort?.fencesFor(this.#claim) ?? 0
+  }
+
+  #enter(claim: Claim, fence: number): void {
+    const entry = claim.enter(claim.permits, fence)
+    this.#engine.noteFence(entry)
+    this.#outcome.resolve(entry)
   }
 
   onGone(): void {
@@ -127,7 +156,7 @@ export class Acquisition implements ClaimListener, Member {
 
   passOn(): boolean {
     if (!this.#cohort || this.#cohort.size === 0) return false
-    return this.#claim.canGoOn(this.#engine.env.now()) && this.#cohort.passOn(this.#claim)
+    return this.canGoOn && this.#cohort.passOn(this.#claim)
   }
 
   onReleased(): void {
@@ -145,7 +174,7 @@ export class Acquisition implements ClaimListener, Member {
     const id = claim.id
     let sentAt = env.now()
     const deadline = sentAt + calls.storeTimeoutMs
-    const baton = this.#cohort && this.#engine.newBaton(1 + this.#cohort.size)
+    const baton = this.#cohort && this.#engine.newBaton(this.#cohort.fencesFor(claim))
     claim.asked(sentAt, { isKeptAsAsked: capabilities.perHoldLease, baton })
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
       try {

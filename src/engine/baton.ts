@@ -2,18 +2,15 @@
 const HOLDS_PER_TURN = 64
 /** And for how long it does while others wait. Where holds are longer than a few round trips, passing them on gains little. */
 const LONGEST_TURN_MS = 50
-/** Whoever wants it now will want it again before the turn is over. */
-const TURNS_AHEAD = 4
 
 /**
- * What the neighbours in one process pass on: a grant of the store, with the fences that were reserved for it. It has one
- * bearer at a time, the hold that stands on it.
+ * What the neighbours in one process pass on, or share if they are readers: a grant of the store, with the fences that were
+ * reserved for it.
  */
 export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
   grant = 0
-  /** Others wait in the store for it, or the store has not said that nobody does. */
-  #isWanted = true
+  #isWanted: boolean | undefined
   #wantedAt = -Infinity
   #isKept = false
   #nextFence = 0
@@ -26,10 +23,10 @@ export class Baton {
   /** How many fences the store gives at once. */
   readonly #mostFences: number
 
-  /** For a claim that is about to be sent, with so many who want it here. A lone one needs no more fences than its own. */
-  constructor(wanting: number, mostFences: number) {
+  /** For a claim that is about to be sent, and could use so many fences. */
+  constructor(fences: number, mostFences: number) {
     this.#mostFences = Math.min(mostFences, HOLDS_PER_TURN)
-    this.block = wanting > 1 ? Math.min(wanting * TURNS_AHEAD, this.#mostFences) : 1
+    this.block = Math.min(fences, this.#mostFences)
   }
 
   /** The store has granted the claim. */
@@ -56,6 +53,11 @@ export class Baton {
     return this.#nextFence >= this.#endFence
   }
 
+  /** Whether others wait in the store for it; undefined: it has not said so. */
+  get isWanted(): boolean | undefined {
+    return this.#isWanted
+  }
+
   /** Somebody has begun to wait in the store. */
   wanted(now: number): void {
     this.#isWanted = true
@@ -64,7 +66,12 @@ export class Baton {
 
   /** The store has answered a call, and knows whether anybody waits; undefined: it cannot tell. The news that somebody does may have overtaken it. */
   answered(isWanted: boolean | undefined, sentAt: number): void {
-    this.#isWanted = isWanted !== false || this.#wantedAt >= sentAt
+    this.#isWanted = this.#wantedAt >= sentAt ? true : isWanted
+  }
+
+  /** What is left is not for those who come later. */
+  dropFences(): void {
+    this.#endFence = this.#nextFence
   }
 
   /** It ends with its present bearer, who did something with it that the next one must not inherit. */
@@ -75,12 +82,15 @@ export class Baton {
   /** Whether it may go to one more neighbour. */
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
-    return !this.#isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    return (
+      this.#isWanted === false || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    )
   }
 
-  /** How many further fences to ask for: no more than it may still serve. */
+  /** How many further fences may be asked for: no more than it may still serve. */
   get furtherFences(): number {
-    const left = this.#isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
+    if (this.#isKept) return 0
+    const left = this.#isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#served)
     return Math.min(left, this.#mostFences)
   }
 }

@@ -21,9 +21,11 @@ export interface ClaimSpec {
   readonly isPassedOn?: boolean
 }
 
-/** One hold that stands on a claim. There are several where a flow or an owner has entered again. */
+/** One hold that stands on a claim. There are several where a flow or an owner has entered again, and where readers share it. */
 export interface Entry {
   readonly claim: Claim
+  /** Its own where it is one of several readers; who has entered again has that of the outer hold. */
+  readonly fence: number
   permits: number
 }
 
@@ -41,6 +43,10 @@ export type Phase = 'queued' | 'asking' | 'waiting' | 'held' | 'lost' | 'ended'
 export interface ClaimListener {
   /** It is held from now on. */
   onHeld(): void
+  /** It is held as before, with whatever the store has given in addition. */
+  onRenewed(): void
+  /** How many further fences could be used now: it is about to be spoken of. */
+  fencesWanted(): number
   /** Its place in line is gone; it has to be asked for anew. */
   onGone(): void
   /** The store has been silent for too long. */
@@ -127,12 +133,12 @@ export class Claim {
   }
 
   /**
-   * One more hold of the same owner stands on it from this moment: counted before anybody awaits, or the last other one could
-   * release it meanwhile.
+   * One more hold of the same owner, or of one more reader, stands on it from this moment: counted before anybody awaits, or the
+   * last other one could release it meanwhile.
    */
-  enter(permits: number): Entry {
+  enter(permits: number, fence = this.fence): Entry {
     if (permits > this.permits) throw upgradeRefused(this.resource)
-    const entry: Entry = { claim: this, permits }
+    const entry: Entry = { claim: this, fence, permits }
     this.#entries.push(entry)
     return entry
   }
@@ -150,6 +156,21 @@ export class Claim {
     return this.#entries.length > 0
   }
 
+  /** Readers of this process may stand on it side by side. */
+  get isShared(): boolean {
+    return this.spec.isPassedOn === true && this.spec.permits < this.spec.capacity
+  }
+
+  /** Whether a hold with that fence stands on it. */
+  hasFence(fence: number): boolean {
+    return this.#entries.some((entry) => entry.fence === fence)
+  }
+
+  /** Whether a hold with another fence stands on it, too: one of a neighbour. */
+  isSharedBeside(fence: number): boolean {
+    return this.#entries.some((entry) => entry.fence !== fence)
+  }
+
   /** What the holds that stand on it need together: the inner ones share what the outer one has. */
   get neededPermits(): number {
     let most = 0
@@ -161,9 +182,12 @@ export class Claim {
     return this.phase === 'held' && now < this.validUntil
   }
 
-  /** Whether the hold that stood on it may be followed by a neighbour's at this moment. */
+  /** Whether the hold that stood on it may be followed by a neighbour's at this moment, or a reader's be joined by one. */
   canGoOn(now: number): boolean {
-    return now < this.validUntil && this.permits === this.spec.permits && this.baton?.canGoOn(now) === true
+    if (now >= this.validUntil || this.permits !== this.spec.permits) return false
+    // A writer waits: it stops later readers, in its own process as in others.
+    if (this.isShared && this.baton?.isWanted === true) return false
+    return this.baton?.canGoOn(now) === true
   }
 
   /** From now on it stands for what the other stood for, which ends: the place in line, or the grant, and what was said about it. */
@@ -206,7 +230,8 @@ export class Claim {
   beat(): Beat {
     const { leaseMs, presenceMs } = this.spec
     const common = { resource: this.resource, id: this.id, leaseMs, presenceMs }
-    if (this.needsFences) return { ...common, block: this.baton?.furtherFences ?? 1 }
+    const block = Math.min(this.listener.fencesWanted(), this.baton?.furtherFences ?? 0)
+    if (block > 0) return { ...common, block }
     // What was given back is said again and again: the reply to the first time may have been lost.
     return this.permits < this.spec.permits ? { ...common, permits: this.permits } : common
   }

@@ -2,17 +2,30 @@ import type { Cancel } from '../base/env.js'
 import type { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import type { Claim } from './claim.js'
-import type { KeepAlive } from './keep-alive.js'
+import type { Cohorts } from './cohorts.js'
 
 /** One of those who want the same in the same process. */
 export interface Member {
   readonly claim: Claim
+  /** Its number among the readers that have come to its cohort. */
+  arrival: number
   /** Its turn to stand in the store's line for the others. */
   start(): void
+  /** Somebody stands there already. */
+  queue(): void
   /** It gets what the claim of a neighbour has: its place in line, or its grant. */
   takeOver(from: Claim): void
+  /** It gets in beside its neighbours who read already, with a fence of its own. */
+  join(claim: Claim, fence: number): void
+  /** Whether what it has may go to one more neighbour at this moment. */
+  readonly canGoOn: boolean
+  /** The store is asked for more fences, and for the news. */
+  askForFences(): void
   fail(error: HoldfastError): void
 }
+
+/** Whoever wants it now will want it again before the turn is over. */
+const TURNS_AHEAD = 4
 
 /**
  * Those of one process who ask for the same thing in the same words. One of them stands in the store's line for all; the others
@@ -24,7 +37,7 @@ export class Cohort {
   readonly pattern: Claim
   /** null: nobody has waited here yet, as it is with most locks. */
   #line: Set<Member> | null = null
-  #front: Member | null = null
+  protected front: Member | null = null
   #letProcessEnd: Cancel = nothing
 
   constructor(all: Cohorts, pattern: Claim) {
@@ -47,18 +60,27 @@ export class Cohort {
     return this.#line?.size ?? 0
   }
 
-  /** true: nobody stands in the store's line yet, so this one has to. */
-  enter(member: Member): boolean {
-    if (!this.#front) {
-      this.#front = member
-      return true
+  /** The first one stands in the store's line, the others wait here. */
+  enter(member: Member): void {
+    if (!this.front) {
+      this.front = member
+      return member.start()
     }
     this.#line ??= new Set()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive.begin()
-    return false
+    member.queue()
   }
+
+  /** How many fences the claim could use: it is about to be sent, or spoken of. A lone one needs no more than its own. */
+  fencesFor(claim: Claim): number {
+    if (claim.phase === 'asking') return this.size === 0 ? 1 : (1 + this.size) * TURNS_AHEAD
+    return claim.needsFences ? Infinity : 0
+  }
+
+  /** The store has said that the claim is held. One at a time: the others wait until it is passed on. */
+  letIn(_claim: Claim): void {}
 
   /** One that waits here has given up. */
   leave(member: Member): void {
@@ -67,19 +89,19 @@ export class Cohort {
 
   /** The next one takes over what the front leaves. false: there is nobody. */
   passOn(claim: Claim): boolean {
-    if (this.#front?.claim !== claim) return false
-    const next = this.#next()
+    if (this.front?.claim !== claim) return false
+    const next = this.takeNext()
     if (!next) return false
-    this.#front = next
+    this.front = next
     next.takeOver(claim)
     return true
   }
 
-  /** The front has nothing any more, neither place nor grant: the next one goes to the store by itself. */
+  /** The front has nothing for others any more, neither place nor grant: the next one goes to the store by itself. */
   over(claim: Claim): void {
-    if (this.#front?.claim !== claim) return
-    this.#front = this.#next() ?? null
-    if (this.#front) this.#front.start()
+    if (this.front?.claim !== claim) return
+    this.front = this.takeNext() ?? null
+    if (this.front) this.front.start()
     else this.#all.forget(this)
   }
 
@@ -91,59 +113,20 @@ export class Cohort {
     for (const member of line) member.fail(error)
   }
 
-  #next(): Member | undefined {
-    for (const member of this.#line ?? []) {
-      this.#line?.delete(member)
-      this.#settle()
-      return member
-    }
+  protected get next(): Member | undefined {
+    for (const member of this.#line ?? []) return member
     return undefined
+  }
+
+  protected takeNext(): Member | undefined {
+    const { next } = this
+    if (next) this.leave(next)
+    return next
   }
 
   #settle(): void {
     if (this.size > 0) return
     this.#letProcessEnd()
     this.#letProcessEnd = nothing
-  }
-}
-
-/** The cohorts of one client. */
-export class Cohorts {
-  readonly keepAlive: KeepAlive
-  /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
-  readonly #byResource = new Map<string, Cohort | Cohort[]>()
-
-  constructor(keepAlive: KeepAlive) {
-    this.keepAlive = keepAlive
-  }
-
-  /** The cohort that a claim belongs to. */
-  of(claim: Claim): Cohort {
-    const { resource } = claim
-    const known = this.#byResource.get(resource)
-    if (known === undefined) return this.#add(resource, claim, (cohort) => cohort)
-    const all = Array.isArray(known) ? known : [known]
-    const found = all.find((cohort) => cohort.matches(claim))
-    return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
-  }
-
-  forget(cohort: Cohort): void {
-    const { resource } = cohort.pattern
-    const known = this.#byResource.get(resource)
-    const others = Array.isArray(known) ? known.filter((other) => other !== cohort) : []
-    if (others.length > 0) this.#byResource.set(resource, others)
-    else this.#byResource.delete(resource)
-  }
-
-  /** Sends everybody away who waits behind a neighbour. */
-  failAll(error: HoldfastError): void {
-    for (const known of [...this.#byResource.values()])
-      for (const cohort of Array.isArray(known) ? known : [known]) cohort.failAll(error)
-  }
-
-  #add(resource: string, pattern: Claim, among: (cohort: Cohort) => Cohort | Cohort[]): Cohort {
-    const cohort = new Cohort(this, pattern)
-    this.#byResource.set(resource, among(cohort))
-    return cohort
   }
 }

@@ -18,7 +18,8 @@ import { Acquisition } from './acquisition.js'
 import { Baton } from './baton.js'
 import { Calls } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
-import { type Cohort, Cohorts } from './cohort.js'
+import type { Cohort } from './cohort.js'
+import { Cohorts } from './cohorts.js'
 import { Floors } from './floors.js'
 import { KeepAlive } from './keep-alive.js'
 import type { Limits } from './limits.js'
@@ -106,9 +107,9 @@ export class Engine {
     return this.capabilities.maxBlock ?? Infinity
   }
 
-  /** For a claim that is about to be sent, with so many who want it here. */
-  newBaton(wanting: number): Baton {
-    return new Baton(wanting, this.#mostFences)
+  /** For a claim that is about to be sent, and could use so many fences. */
+  newBaton(fences: number): Baton {
+    return new Baton(fences, this.#mostFences)
   }
 
   /** Whoever has no owner of its own is shown by its id. Most claims tell the same, which is put together once. */
@@ -139,8 +140,8 @@ export class Engine {
     return this.#floors.of(resource)
   }
 
-  noteFence(claim: Claim): void {
-    this.#floors.note(claim.resource, claim.fence)
+  noteFence({ claim, fence }: Entry): void {
+    this.#floors.note(claim.resource, fence)
   }
 
   /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
@@ -292,7 +293,8 @@ export class Engine {
   #asPassedOn(line: LineView): LineView {
     const claims = line.claims.map((view) => {
       const claim = view.fence === null ? undefined : this.#claims.get(view.id)
-      if (claim?.phase !== 'held' || view.fence !== claim.grant) return view
+      // Of readers there may be many on one grant: it is shown as everybody else sees it.
+      if (claim?.phase !== 'held' || view.fence !== claim.grant || claim.isShared) return view
       return { ...view, fence: claim.fence, ageMs: Math.min(view.ageMs, this.env.now() - claim.heldAt) }
     })
     return { ...line, claims }
@@ -301,7 +303,7 @@ export class Engine {
   /** The fence by which the store knows that hold. */
   #grantOf(resource: string, fence: number): number {
     for (const claim of this.#claims.values())
-      if (claim.resource === resource && claim.phase === 'held' && claim.fence === fence) return claim.grant
+      if (claim.resource === resource && claim.phase === 'held' && claim.hasFence(fence)) return claim.grant
     return fence
   }
 

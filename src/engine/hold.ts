@@ -49,7 +49,7 @@ export class Hold implements AsyncDisposable {
 
   /** The number of this hold: greater than that of every earlier hold of the resource. Hand it to whatever checks fences. */
   get fence(): number {
-    return this.#claim.fence
+    return this.#entry.fence
   }
 
   /** How many of the resource's permits it has: 2^30, which is all of them, for a mutex or a writer; 1 for a reader. */
@@ -186,7 +186,8 @@ export class Hold implements AsyncDisposable {
 
   /**
    * The hold as text, for `locks.adopt` in another process. It stays held here until it is adopted; from then on it is lost here.
-   * Whoever has the text can take the hold: treat it like a password.
+   * Whoever has the text can take the hold: treat it like a password. A reader that has neighbours in this process shares one claim with
+   * them and is refused with UNSUPPORTED, unless the lock has `order: 'strict'`.
    *
    * @example
    * ```ts
@@ -200,6 +201,7 @@ export class Hold implements AsyncDisposable {
    */
   async export(): Promise<string> {
     this.#throwIfNotHeld()
+    if (this.#claim.isSharedBeside(this.fence)) throw notAlone(this.resource)
     await this.#engine.renew(this.#claim, {})
     return encodePassed(this.#engine.space, this.#claim)
   }
@@ -213,6 +215,11 @@ export class Hold implements AsyncDisposable {
     if (this.#released) throw notHeld(this.resource)
     if (!this.#engine.checkValidity(this.#claim)) throw this.#claim.lostBecause ?? notHeld(this.resource)
   }
+}
+
+function notAlone(resource: string): HoldfastError {
+  const message = `This reader of '${resource}' shares its claim with others of this process, who would lose it with an export(); use readWrite(name, { order: 'strict' }), where each has its own`
+  return new HoldfastError('UNSUPPORTED', message, { resource })
 }
 
 function cappedByMaxHold(resource: string, askedMs: number, leftMs: number): HoldfastError {

@@ -156,11 +156,10 @@ export class Pulse {
   #applyHeld(claim: Claim, beat: Beat, reply: Held, sentAt: number): void {
     if (claim.phase === 'held' && claim.grant !== reply.fence) return this.#takenOver(claim)
     claim.baton?.answered(reply.isWanted, sentAt)
-    if (claim.needsFences) {
-      // This was asked before it was passed on: nobody has asked for fences yet.
-      if (reply.block === undefined) return this.#again(claim, this.#context.env.now())
-      claim.baton?.refill(reply.block, beat.block ?? 1)
-    }
+    // This was asked before it was passed on: nobody has asked for the fence of the one who has it now.
+    if (claim.needsFences && (reply.block === undefined || claim.isHurried))
+      return this.#again(claim, this.#context.env.now())
+    if (reply.block !== undefined) claim.baton?.refill(reply.block, beat.block ?? 1)
     claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
     this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
   }
@@ -189,12 +188,14 @@ export class Pulse {
   held(claim: Claim, fence: number, validUntil: number): void {
     const now = this.#context.env.now()
     this.#noteTerm(claim, validUntil - claim.acknowledgedAt)
-    if (claim.phase === 'held') claim.renew(validUntil)
+    const wasHeld = claim.phase === 'held'
+    if (wasHeld) claim.renew(validUntil)
     // The answer took longer than what it grants: ask again before anybody relies on it.
     // By the agenda, never at once: where answers come without a turn of the event loop, no timer would ever run.
     else if (validUntil <= now) return this.#again(claim, now + 1)
     else claim.hold(fence, validUntil, now)
     this.plan(claim)
+    if (wasHeld) claim.listener.onRenewed()
   }
 
   #noteTerm(claim: Claim, termMs: number): void {
@@ -210,8 +211,10 @@ export class Pulse {
     const { env, calls } = this.#context
     const now = env.now()
     claim.silentSince ??= now
-    if (claim.phase === 'waiting' && now - claim.silentSince >= calls.storeTimeoutMs)
-      return claim.listener.onUnavailable(error)
+    const isTooLong = now - claim.silentSince >= calls.storeTimeoutMs
+    // Those who want to come in beside a reader wait for the store as well.
+    if (isTooLong && (claim.phase === 'waiting' || claim.isShared)) claim.listener.onUnavailable(error)
+    if (!canBeat(claim)) return
     claim.dueAt =
       now +
       backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, claim.aliveMs / 8))

@@ -77,7 +77,7 @@ async function enterAgain(
   // By what this frame has, not its claim: a reader inside a writer has other readers beside it, whom a writer must not meet.
   if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
   if (wait.waitMs === 0 && !frame.turns.isFree(spec.permits)) return null
-  const entry = frame.entry.claim.enter(spec.permits)
+  const entry = frame.entry.claim.enter(spec.permits, frame.entry.fence)
   const leaveFrame = frame.enter()
   let leaveTurn = (): void => {}
   try {

@@ -25,7 +25,7 @@ export const SHARED = 1
 export class ReadWriteLock {
   /** The name of what is locked. */
   readonly name: string
-  /** The shared side: any number of readers at once. Each has its own lease. */
+  /** The shared side: any number of readers at once. */
   readonly read: Lock
   /** The exclusive side: one writer, and no reader. */
   readonly write: Lock
@@ -33,9 +33,9 @@ export class ReadWriteLock {
   /** Made by `locks.readWrite(name)`. */
   constructor(context: LockContext, name: string, options: LockOptions = {}) {
     this.name = checkName(name, 'The name of a read-write lock')
-    const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true }
-    this.read = new Lock(context, { ...kind, permits: SHARED })
     const order = checkOrder(checkOptions(options, "{ order: 'strict' }").order) ?? context.order
-    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, order })
+    const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true, order }
+    this.read = new Lock(context, { ...kind, permits: SHARED })
+    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE })
   }
 }

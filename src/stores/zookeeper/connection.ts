@@ -230,8 +230,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   #refreshing(beats: readonly Beat[], now: number): Promise<void>[] {
-    const stays = beats.map((beat) => this.#alive(beat, now)).filter((stay) => stay !== undefined)
-    return stays.map((stay) => stay.refresh())
+    // Where permits are given back, others may come in before the answer.
+    const isShrinking = beats.some(({ permits }) => permits !== undefined)
+    return beats.flatMap((beat) => {
+      const stay = this.#alive(beat, now)
+      if (!stay) return []
+      return isShrinking ? [stay.refresh()] : [stay.refresh(), stay.lookBehind(beat.block)]
+    })
   }
 
   #alive(beat: Beat, now: number): Stay | undefined {

@@ -57,6 +57,11 @@ export class Line {
     return this.claims.slice(0, this.#holdCount)
   }
 
+  /** Somebody waits. */
+  get isWanted(): boolean {
+    return this.claims.length > this.#holdCount
+  }
+
   find(name: string): ClaimName | undefined {
     return this.claims[this.#indexes.get(name) ?? Infinity]
   }

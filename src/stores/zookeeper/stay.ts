@@ -40,6 +40,8 @@ export class Stay {
   /** Nobody else was in the line when it was granted. */
   #isAlone = false
   #isNext = false
+  /** Whether others wait for it; undefined: nobody has looked for the answer that is about to be given. */
+  #isWanted: boolean | undefined
   #grantsAbove = 0
   #owesMark = false
   #isOwnWatched = false
@@ -81,6 +83,7 @@ export class Stay {
     const line = await this.#certain(join(this.#places, this.#request, stand))
     if (line) return line
     this.#isAlone = true
+    this.#isWanted = false
     this.#hold()
     return null
   }
@@ -122,6 +125,12 @@ export class Stay {
     if (this.#owesMark) await this.#mark()
     // In a counting line a claim may be next without knowing: after a resize, nobody may be there to tell it.
     if (this.state === 'waiting') await this.settle()
+  }
+
+  /** Whether others wait for it, for a holder that passes it on, or asks for fences to do so. Others need not know. */
+  async lookBehind(block = 0): Promise<void> {
+    if (this.state !== 'held' || (block === 0 && this.#request.block === 1)) return
+    this.#isWanted = (await this.#places.list(this.resource)).isWanted
   }
 
   /** It lasts: from now on the server tells us what becomes of its node. */
@@ -171,14 +180,15 @@ export class Stay {
   }
 
   claimReply(callAt: number): ClaimReply {
-    if (this.state === 'held') return { status: 'granted', fence: this.#fence, leaseMs: this.#leftMs(callAt) }
+    if (this.state === 'held')
+      return { status: 'granted', fence: this.#fence, leaseMs: this.#leftMs(callAt), ...this.#wanted() }
     this.term.hasWaited = true
     return this.#waiting(callAt)
   }
 
   beatReply(callAt: number): Held | Waiting {
     if (this.state !== 'held') return this.#waiting(callAt)
-    return { status: 'held', fence: this.#fence, leaseMs: this.#leftMs(callAt) }
+    return { status: 'held', fence: this.#fence, leaseMs: this.#leftMs(callAt), ...this.#wanted() }
   }
 
   /** It is over; tells the client. */
@@ -209,6 +219,13 @@ export class Stay {
   #waiting(callAt: number): Waiting {
     const [presenceMs, isNext, grantsAbove] = [this.#leftMs(callAt), this.#isNext, this.#grantsAbove]
     return { status: 'waiting', presenceMs, isNext, freeInMs: null, grantsAbove }
+  }
+
+  /** As we saw it for this answer, and not for a later one. Of our own claims that wait for it we know at any time. */
+  #wanted(): { isWanted?: boolean } {
+    const isWanted = this.#followers.size > 0 ? true : this.#isWanted
+    this.#isWanted = undefined
+    return isWanted === undefined ? {} : { isWanted }
   }
 
   async #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
@@ -295,6 +312,7 @@ export class Stay {
   async #grant(line: Line, mine: ClaimName): Promise<void> {
     if (this.#isBehind(line)) await this.#renew(mine, { ...mine, fence: null })
     if (this.state !== 'waiting') return
+    if (!this.term.hasWaited) this.#isWanted = line.isWanted
     this.#isAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#places.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return

@@ -24,6 +24,7 @@ import { ownerCases } from './owners.js'
 import { pauseCases } from './pauses.js'
 import { processCases } from './processes.js'
 import { readWriteCases } from './read-write.js'
+import { readersCases } from './readers.js'
 import { reentryCases } from './reentry.js'
 import { releaseCases } from './release.js'
 import { resizeCases } from './resize.js'
@@ -65,6 +66,7 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   housekeepingCases,
   contractCases,
   readWriteCases,
+  readersCases,
   upgradeCases,
   semaphoreCases,
   resizeCases,

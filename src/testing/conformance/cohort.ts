@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { getEventListeners, setMaxListeners } from 'node:events'
-import type { Push } from '../../contract/store.js'
+import type { BeatReply, Push } from '../../contract/store.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import {
@@ -14,7 +14,7 @@ import {
   settled,
   Watched,
 } from './checks.js'
-import type { InterceptedStore } from './intercepted-store.js'
+import { type InterceptedStore, sayNothing } from './intercepted-store.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -70,6 +70,42 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
   {
+    title: 'holds that take their time are passed on a few times only while another process waits',
+    behaviours: [72, 74],
+    async run(scene) {
+      const [many, lone] = [cohort(scene).locks, scene.client({ order: 'cohort' })]
+      const served: string[] = []
+      const first = await scene.lock('door', many).acquire({ lease: LONG_MS })
+      const slow = async (): Promise<void> => {
+        served.push('crowd')
+        await pass(20)
+      }
+      const crowd = Array.from({ length: 20 }, () => scene.lock('door', many).run(slow, { lease: LONG_MS }))
+      const other = scene.lock('door', lone).run(() => void served.push('lone'), { lease: LONG_MS })
+      await scene.waiting('door', 1)
+      await pass(20)
+      await first.release()
+      await inTime('everybody', Promise.all([...crowd, other]))
+      // A turn is 50 ms; however slow the machine is, no more of them fit into it.
+      assert.ok(served.indexOf('lone') <= 4, `the lone one was number ${served.indexOf('lone')}`)
+    },
+  },
+  {
+    title: 'where a store does not say whether others wait, a hold is passed on for a turn only',
+    behaviours: [72, 74],
+    async run(scene) {
+      const { locks, store } = cohort(scene)
+      sayNothing(store)
+      const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
+      const all = Array.from({ length: 200 }, () =>
+        scene.lock('door', locks).run(() => {}, { lease: LONG_MS }),
+      )
+      await holder.release()
+      await inTime('all of them', Promise.all(all))
+      assert.ok(store.count('release') >= 200 / BOUND, `${store.count('release')} turns`)
+    },
+  },
+  {
     title: 'a holder learns that others have begun to wait for it',
     behaviours: [73],
     async run(scene) {
@@ -81,13 +117,23 @@ export const cohortCases: readonly CaseSpec[] = [
       assert.equal(first.isWanted, false)
       await raw.claim(scene.claimOf('door', 'raw:2'))
       const beat = { resource: 'door', id: 'raw:1', leaseMs: LONG_MS, presenceMs: LONG_MS }
-      const [wanted] = await raw.pulse([beat])
-      assert.equal(wanted?.status === 'held' && wanted.isWanted, true)
+      const [wanted, again] = await raw.pulse([beat, { ...beat, block: 2 }])
+      assert.deepEqual([wanted, again].map(isWanted), [true, true])
+      await raw.release('door', 'raw:2')
+      const [free] = await raw.pulse([{ ...beat, block: 2 }])
+      assert.equal(isWanted(free), false)
+    },
+  },
+  {
+    title: 'a holder is told at once that others have begun to wait for it',
+    behaviours: [73],
+    async run(scene) {
+      const raw = scene.raw()
+      const first = await raw.claim(scene.claimOf('door', 'raw:1', { block: 4 }))
+      if (first.status === 'granted' && first.isWanted === undefined) return
+      await raw.claim(scene.claimOf('door', 'raw:2'))
       const isTold = (news: Push): boolean => news.type === 'wanted' && news.id === 'raw:1'
       await eventually('the push', () => raw.pushes.some(isTold))
-      await raw.release('door', 'raw:2')
-      const [free] = await raw.pulse([beat])
-      assert.equal(free?.status === 'held' && free.isWanted, false)
     },
   },
   {
@@ -204,6 +250,8 @@ export const cohortCases: readonly CaseSpec[] = [
     title: 'a hold that is about to end is renewed before a neighbour gets it',
     behaviours: [44, 66],
     async run(scene) {
+      // Otherwise it goes back to the store by then.
+      if (!(await scene.tellsOfWaiters())) return
       const { locks, store } = cohort(scene)
       const leaseMs = 2 * RENEWED_MS
       const opening = await scene.lock('door', locks).acquire({ lease: leaseMs })
@@ -401,6 +449,10 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
 ]
+
+function isWanted(reply: BeatReply | undefined): boolean | undefined {
+  return reply?.status === 'held' ? reply.isWanted : undefined
+}
 
 function cohort(
   scene: Scene,

@@ -115,3 +115,16 @@ export class InterceptedStore implements Store {
 function unreachable(): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', 'Cut off by the case', { retryable: true })
 }
+
+/** From now on the store does not tell whether others wait, as one that cannot know. */
+export function sayNothing(store: InterceptedStore): void {
+  store.onPush = (news, deliver) => {
+    if (news.type !== 'wanted') deliver()
+  }
+  store.around = async (call, go) => {
+    const reply: unknown = await go()
+    const replies = (call.method === 'claim' ? [reply] : call.method === 'pulse' ? reply : []) as object[]
+    for (const each of replies) Reflect.deleteProperty(each, 'isWanted')
+    return reply as Awaited<ReturnType<typeof go>>
+  }
+}

@@ -156,9 +156,8 @@ export const readWriteCases: readonly CaseSpec[] = [
     title: 'breakHold takes one reader by its fence, or all of them, and tells each',
     behaviours: [87, 26],
     async run(scene) {
-      const locks = scene.client()
       const operator = scene.client()
-      const take = (): Promise<Hold> => locks.readWrite('config').read.acquire({ lease: RENEWED_MS })
+      const take = (): Promise<Hold> => scene.client().readWrite('config').read.acquire({ lease: RENEWED_MS })
       const [first, second, third] = [await take(), await take(), await take()]
       const robbed = await operator.breakHold('config', { fence: second.fence })
       assert.deepEqual(
@@ -177,7 +176,8 @@ export const readWriteCases: readonly CaseSpec[] = [
     behaviours: [87, 119],
     async run(scene) {
       const config = scene.client().readWrite('config')
-      const [one, two] = [await config.read.acquire({ lease }), await config.read.acquire({ lease })]
+      const other = scene.client().readWrite('config')
+      const [one, two] = [await config.read.acquire({ lease }), await other.read.acquire({ lease })]
       const writer = config.write.acquire({ lease, label: 'writer' })
       await scene.waiting('config', 1)
       const line = await scene.line('config')

@@ -77,6 +77,12 @@ export class Scene {
     return this.#venue.store().capabilities.perHoldLease
   }
 
+  /** Whether a holder learns that others wait for it. Where it does not, holds are passed on for a turn only. */
+  async tellsOfWaiters(): Promise<boolean> {
+    const reply = await this.raw().claim(claimOf('elsewhere', 'raw:1', { block: 2 }))
+    return reply.status === 'granted' && reply.isWanted !== undefined
+  }
+
   /** By how much a hold can be extended: not beyond a session, where that bounds every lease. */
   get extensionMs(): number {
     return this.perHoldLease ? 20_000 : 3000

@@ -15,6 +15,9 @@ export interface WorkerContext {
   isOver(): boolean
 }
 
+/** How many of those who ask only want to read. */
+const READ_RATE = 0.3
+
 /** One task of a simulated process: acquires, works, releases, in every way that the API has, until it is over. */
 export async function work(context: WorkerContext): Promise<void> {
   while (!context.isOver()) {
@@ -25,32 +28,40 @@ export async function work(context: WorkerContext): Promise<void> {
 
 async function one(context: WorkerContext): Promise<void> {
   const { locks, process, resources, witness } = context
-  const mutex = locks.mutex(resources[Math.floor(process.random() * resources.length)] ?? '')
+  const name = resources[Math.floor(process.random() * resources.length)] ?? ''
+  const lock = process.random() < READ_RATE ? locks.readWrite(name).read : locks.mutex(name)
   const options = randomOptions(context)
   const way = process.random()
+  const newest = witness.asks(name)
   if (way < (isHot(context) ? 0.05 : 0.2)) {
-    const hold = await mutex.tryAcquire(options)
-    if (hold) await hold_(context, hold, options)
+    const hold = await lock.tryAcquire(options)
+    if (hold) await hold_(context, hold, options, newest)
     else witness.tally.refusals++
   } else if (way < 0.6) {
-    await hold_(context, await mutex.acquire(options), options)
+    await hold_(context, await lock.acquire(options), options, newest)
   } else {
-    await mutex.run(async (hold) => {
-      witness.granted(process, hold)
+    await lock.run(async (hold) => {
+      witness.granted(process, hold, newest)
       await pause(context, workMs(context))
       if (process.random() < 0.5) return
-      await mutex.run(async (again) => {
+      const newestInside = witness.asks(name)
+      await lock.run(async (again) => {
         if (again.fence === hold.fence) witness.tally.reentries++
         // The outer hold was lost meanwhile, so this is a new one.
-        else witness.granted(process, again)
+        else witness.granted(process, again, newestInside)
         await pause(context, random(context, 0, 100))
       }, options)
     }, options)
   }
 }
 
-async function hold_(context: WorkerContext, hold: Hold, { maxHold }: AcquireOptions): Promise<void> {
-  context.witness.granted(context.process, hold)
+async function hold_(
+  context: WorkerContext,
+  hold: Hold,
+  { maxHold }: AcquireOptions,
+  newestWhenAsked: number,
+): Promise<void> {
+  context.witness.granted(context.process, hold, newestWhenAsked)
   await pause(context, workMs(context))
   try {
     if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
 import { zookeeper } from '../../../src/stores/zookeeper/index.js'
-import { runCases, type Share, type Skips } from '../../conformance/run-cases.js'
+import { runCases, runStrictCases, type Share, type Skips } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
 
 const SESSION = 'the session bounds every lease'
@@ -24,6 +24,8 @@ const SKIPS: Skips = {
   'what a closed connection had in lines is left to lapse': CLOSE,
   'the fence is above what the claimant has seen before, even if the store has forgotten it':
     'fences are transactions of the ensemble, which no claimant can raise',
+  'a holder is told at once that others have begun to wait for it':
+    'a watch for each holder would cost more than it saves: its next pulse tells',
   ...(process.env['HOLDFAST_TEST_ALL'] === '1' ? {} : LONG),
 }
 
@@ -34,7 +36,11 @@ interface Servers {
 }
 
 /** The conformance suite, each case below a root of its own. */
-export function runCasesOnZooKeeper(title: string, start: () => Promise<Servers>, share: Share): void {
+export function runCasesOnZooKeeper(
+  title: string,
+  start: () => Promise<Servers>,
+  { share, strict }: { share: Share; strict: Share },
+): void {
   describeOn('zookeeper', title, () => {
     let servers: Servers
     let place = 0
@@ -53,5 +59,6 @@ export function runCasesOnZooKeeper(title: string, start: () => Promise<Servers>
       },
     }
     runCases(subject, share, SKIPS)
+    runStrictCases(subject, strict, SKIPS)
   })
 }

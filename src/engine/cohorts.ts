@@ -1,0 +1,46 @@
+import type { HoldfastError } from '../base/errors.js'
+import type { Claim } from './claim.js'
+import { Cohort } from './cohort.js'
+import type { KeepAlive } from './keep-alive.js'
+import { Readers } from './readers.js'
+
+/** The cohorts of one client. */
+export class Cohorts {
+  readonly keepAlive: KeepAlive
+  /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
+  readonly #byResource = new Map<string, Cohort | Cohort[]>()
+
+  constructor(keepAlive: KeepAlive) {
+    this.keepAlive = keepAlive
+  }
+
+  /** The cohort that a claim belongs to. */
+  of(claim: Claim): Cohort {
+    const { resource } = claim
+    const known = this.#byResource.get(resource)
+    if (known === undefined) return this.#add(resource, claim, (cohort) => cohort)
+    const all = Array.isArray(known) ? known : [known]
+    const found = all.find((cohort) => cohort.matches(claim))
+    return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
+  }
+
+  forget(cohort: Cohort): void {
+    const { resource } = cohort.pattern
+    const known = this.#byResource.get(resource)
+    const others = Array.isArray(known) ? known.filter((other) => other !== cohort) : []
+    if (others.length > 0) this.#byResource.set(resource, others)
+    else this.#byResource.delete(resource)
+  }
+
+  /** Sends everybody away who waits behind a neighbour. */
+  failAll(error: HoldfastError): void {
+    for (const known of [...this.#byResource.values()])
+      for (const cohort of Array.isArray(known) ? known : [known]) cohort.failAll(error)
+  }
+
+  #add(resource: string, pattern: Claim, among: (cohort: Cohort) => Cohort | Cohort[]): Cohort {
+    const cohort = pattern.isShared ? new Readers(this, pattern) : new Cohort(this, pattern)
+    this.#byResource.set(resource, among(cohort))
+    return cohort
+  }
+}

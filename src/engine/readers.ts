@@ -1,0 +1,51 @@
+import type { Claim } from './claim.js'
+import { Cohort, type Member } from './cohort.js'
+
+/**
+ * Readers of one process. They need not follow each other: while one of them has a grant, the others come in beside it. Each
+ * with a fence that the store gave out after this one had asked: a reader of another process may have been granted since the claim was,
+ * and the fence of a later hold is greater than that of every earlier one.
+ */
+export class Readers extends Cohort {
+  #arrived = 0
+  /** How many had arrived when fences were asked for last. Who came later has to wait for the next answer. */
+  #asked = 0
+
+  override enter(member: Member): void {
+    member.arrival = ++this.#arrived
+    super.enter(member)
+    if (this.front !== member) this.#goOn()
+  }
+
+  override fencesFor(claim: Claim): number {
+    // One that has served its turn may still be held, and renewed.
+    if (this.front?.claim !== claim) return 0
+    // While it waits in line, its fences come with the grant, for those who were here when it was sent.
+    if (claim.phase === 'waiting' && !claim.needsFences) return 0
+    this.#asked = this.#arrived
+    return this.size + (claim.phase === 'held' ? 0 : 1)
+  }
+
+  override letIn(claim: Claim): void {
+    const { front } = this
+    const { baton } = claim
+    if (front?.claim !== claim || !baton) return
+    while (this.#isNextAskedFor && !baton.isOutOfFences && front.canGoOn)
+      this.takeNext()?.join(claim, baton.takeFence())
+    baton.dropFences()
+    this.#goOn()
+  }
+
+  get #isNextAskedFor(): boolean {
+    const { next } = this
+    return next !== undefined && next.arrival <= this.#asked
+  }
+
+  /** Those who wait here come in with the next answer; where the turn is over, they stand in the store's line again, behind all others. */
+  #goOn(): void {
+    const { front } = this
+    if (this.size === 0 || front?.claim.phase !== 'held') return
+    if (front.canGoOn) front.askForFences()
+    else this.over(front.claim)
+  }
+}
