@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
@@ -307,8 +308,12 @@ export class Engine {
 
   /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
   close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
+    if (this.#closing) return this.#closing
+    const closing = deferred<void>()
+    // Before anybody is told: who hears of its loss may ask for another hold in the same moment, and would get what is withdrawn.
+    this.#closing = closing.promise
+    this.#close().then(closing.resolve, closing.reject)
+    return closing.promise
   }
 
   throwIfClosed(): void {

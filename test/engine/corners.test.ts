@@ -129,3 +129,20 @@ it('robs nobody when the fence to break stands in the wrong place', async () => 
   expect(hold.isValid).toBe(true)
   await locks.close()
 })
+
+it('gives nothing out to one who asks anew, or closes again, at the very moment of closing', async () => {
+  const locks = new Holdfast(memory())
+  const { signal } = await locks.mutex('r').acquire()
+  const asked: Promise<unknown>[] = []
+  signal.addEventListener('abort', () => {
+    asked.push(
+      locks
+        .mutex('s')
+        .acquire()
+        .catch((error) => error.code),
+    )
+    asked.push(locks.close())
+  })
+  await locks.close()
+  expect(await Promise.all(asked)).toEqual(['CLOSED', undefined])
+})
