@@ -114,6 +114,8 @@ export class Acquisition implements ClaimListener, Member {
     claim.phase = 'asking'
     claim.dueAt = Infinity
     claim.silentSince = null
+    // What is still under way is about the old id.
+    claim.isBeating = false
     claim.isHurried = false
     this.#engine.register(claim)
     void this.#ask()

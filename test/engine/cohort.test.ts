@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+
+/** Two clients of one store; what the first one sends can be disturbed. */
+function scene() {
+  const world = new VirtualWorld({ seed: 1 })
+  const store = memory({ env: world.env({ name: 'server' }) })
+  const wire = new InterceptedStore(store)
+  const here = new Holdfast(wire, { env: world.env({ name: 'here' }) })
+  const there = new Holdfast(store, { env: world.env({ name: 'there' }) })
+  return { world, wire, here, there }
+}
+
+it('renews a hold that was asked for anew while the beat of an earlier bearer was under way', async () => {
+  const { world, wire, here, there } = scene()
+  const door = here.mutex('door')
+  const first = await world.until(door.acquire({ lease: 900 }))
+  const second = door.acquire({ lease: 900 })
+  let letGo = () => {}
+  wire.around = async (call, go) => {
+    const reply = await go()
+    if (call.method === 'pulse') await new Promise<void>((resolve) => (letGo = resolve))
+    return reply
+  }
+  await world.run(world.timeMs + 310)
+  expect(wire.count('pulse')).toBe(1)
+  // There is no fence left, so the second one has to ask; before it is answered, the grant is taken from both.
+  await world.until(first.release())
+  wire.heal()
+  await world.until(there.breakHold('door'))
+  const hold = await world.until(second)
+  letGo()
+  await world.run(world.timeMs + 5000)
+  expect(hold.isValid).toBe(true)
+  await world.until(Promise.all([here.close(), there.close()]))
+})
