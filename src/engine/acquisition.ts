@@ -68,9 +68,8 @@ export class Acquisition implements ClaimListener, Member {
     claim.takeOver(from)
     this.#engine.register(claim)
     if (claim.grant === 0) return
-    // Nobody is given a hold that is about to end: it is renewed first, as it is where there is no fence left for it.
-    const isShort = claim.validUntil - now < claim.aliveMs / 2
-    if (isShort || claim.needsFences) pulse.hurry(claim)
+    // It is renewed first where it is about to end, as it is where there is no fence left for it.
+    if (claim.isAboutToEnd(now) || claim.needsFences) pulse.hurry(claim)
     else claim.hold(claim.grant, claim.validUntil, now)
   }
 

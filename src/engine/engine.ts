@@ -369,8 +369,7 @@ export class Engine {
     const validUntil = claim.handedOffUntil()
     if (this.capabilities.confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
-    const isLeaseShort = validUntil - this.env.now() < claim.aliveMs / 2
-    if (isLeaseShort) this.pulse.hurry(claim)
+    if (claim.isAboutToEnd(this.env.now())) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }
 }

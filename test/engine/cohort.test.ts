@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
-import { Holdfast } from '../../src/primitives/holdfast.js'
+import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 /** Two clients of one store; what the first one sends can be disturbed. */
-function scene() {
+function scene(options: HoldfastOptions = {}) {
   const world = new VirtualWorld({ seed: 1 })
   const store = memory({ env: world.env({ name: 'server' }) })
   const wire = new InterceptedStore(store)
-  const here = new Holdfast(wire, { env: world.env({ name: 'here' }) })
+  const here = new Holdfast(wire, { ...options, env: world.env({ name: 'here' }) })
   const there = new Holdfast(store, { env: world.env({ name: 'there' }) })
   return { world, wire, here, there }
 }
@@ -35,5 +35,17 @@ it('renews a hold that was asked for anew while the beat of an earlier bearer wa
   letGo()
   await world.run(world.timeMs + 5000)
   expect(hold.isValid).toBe(true)
+  await world.until(Promise.all([here.close(), there.close()]))
+})
+
+it('passes a hold on without asking also where places are kept for much longer than holds', async () => {
+  const { world, wire, here, there } = scene({ presence: '30s' })
+  const door = here.mutex('door')
+  const first = await world.until(door.acquire({ lease: '10s' }))
+  const neighbours = Array.from({ length: 20 }, () => door.run(() => {}, { lease: '10s' }))
+  await world.until(first.release())
+  await world.until(Promise.all(neighbours))
+  // The first one had no fence for others.
+  expect(wire.calls.map(({ method }) => method)).toEqual(['claim', 'pulse', 'release'])
   await world.until(Promise.all([here.close(), there.close()]))
 })
