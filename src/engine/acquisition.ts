@@ -67,10 +67,12 @@ export class Acquisition implements ClaimListener, Member {
     const now = env.now()
     claim.takeOver(from)
     this.#engine.register(claim)
-    if (claim.grant === 0) return
+    const isGranted = claim.grant > 0
     // It is renewed first where it is about to end, as it is where there is no fence left for it.
-    if (claim.isAboutToEnd(now) || claim.needsFences) pulse.hurry(claim)
-    else claim.hold(claim.grant, claim.validUntil, now)
+    if (isGranted && !claim.isAboutToEnd(now) && !claim.needsFences)
+      return claim.hold(claim.grant, claim.validUntil, now)
+    this.#keepAlive()
+    if (isGranted) pulse.hurry(claim)
   }
 
   /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */
@@ -188,13 +190,14 @@ export class Acquisition implements ClaimListener, Member {
   #onWaiting(reply: Waiting, sentAt: number): void {
     this.#claim.keptPlace(sentAt, reply)
     this.#engine.pulse.plan(this.#claim, reply)
-    // Somebody waits for this: the process must not end for want of other work.
-    if (this.#limits.waitMs === Infinity) this.#keepAlive()
+    this.#keepAlive()
     this.#limits.onWaiting?.()
   }
 
+  /** Somebody waits for this: the process must not end for want of other work. Where the wait has an end, its timer sees to that. */
   #keepAlive(): void {
     this.#letProcessEnd()
+    if (this.#limits.waitMs < Infinity) return
     this.#letProcessEnd = this.#engine.keepAlive.begin()
   }
 

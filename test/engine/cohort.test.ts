@@ -1,17 +1,39 @@
 import { expect, it } from 'vitest'
+import type { Cancel, Env } from '../../src/base/env.js'
 import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
-/** Two clients of one store; what the first one sends can be disturbed. */
+/** Two clients of one store; what the first one sends can be disturbed, and the timers are seen that keep its process alive. */
 function scene(options: HoldfastOptions = {}) {
   const world = new VirtualWorld({ seed: 1 })
   const store = memory({ env: world.env({ name: 'server' }) })
   const wire = new InterceptedStore(store)
-  const here = new Holdfast(wire, { ...options, env: world.env({ name: 'here' }) })
+  const vital = new Set<Cancel>()
+  const process = world.env({ name: 'here' })
+  const env: Env = {
+    now: () => process.now(),
+    wallMs: () => process.wallMs(),
+    random: () => process.random(),
+    id: () => process.id(),
+    timer(ms, run, { keepAlive }) {
+      const end = (): void => {
+        cancel()
+        vital.delete(end)
+      }
+      const fire = (): void => {
+        vital.delete(end)
+        run()
+      }
+      const cancel = process.timer(ms, fire, { keepAlive })
+      if (keepAlive) vital.add(end)
+      return end
+    },
+  }
+  const here = new Holdfast(wire, { ...options, env })
   const there = new Holdfast(store, { env: world.env({ name: 'there' }) })
-  return { world, wire, here, there }
+  return { world, wire, vital, here, there }
 }
 
 it('renews a hold that was asked for anew while the beat of an earlier bearer was under way', async () => {
@@ -47,5 +69,23 @@ it('passes a hold on without asking also where places are kept for much longer t
   await world.until(Promise.all(neighbours))
   // The first one had no fence for others.
   expect(wire.calls.map(({ method }) => method)).toEqual(['claim', 'pulse', 'release'])
+  await world.until(Promise.all([here.close(), there.close()]))
+})
+
+it('keeps the process alive for one who waits without limit in the place of another', async () => {
+  const { world, vital, here, there } = scene()
+  const holder = await world.until(there.mutex('door').acquire())
+  const giveUp = new AbortController()
+  const first = here.mutex('door').acquire({ signal: giveUp.signal })
+  await world.run(world.timeMs + 1)
+  const second = here.mutex('door').acquire()
+  giveUp.abort()
+  await expect(first).rejects.toMatchObject({ code: 'ABORTED' })
+  await world.run(world.timeMs + 1)
+  expect(vital.size).toBe(1)
+  await world.until(holder.release())
+  const hold = await world.until(second)
+  expect(vital.size).toBe(0)
+  await world.until(hold.release())
   await world.until(Promise.all([here.close(), there.close()]))
 })
