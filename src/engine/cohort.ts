@@ -24,6 +24,8 @@ export class Cohort {
   readonly pattern: Claim
   /** null: nobody has waited here yet, as it is with most locks. */
   #line: Set<Member> | null = null
+  /** Goes on along the line. A new one would pass by the traces of all who have left, again and again. */
+  #inOrder: Iterator<Member> | null = null
   #front: Member | null = null
   #letProcessEnd: Cancel = nothing
 
@@ -54,6 +56,7 @@ export class Cohort {
       return true
     }
     this.#line ??= new Set()
+    this.#inOrder ??= this.#line.values()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive.begin()
@@ -87,17 +90,16 @@ export class Cohort {
   failAll(error: HoldfastError): void {
     const line = this.#line ?? []
     this.#line = null
+    this.#inOrder = null
     this.#settle()
     for (const member of line) member.fail(error)
   }
 
   #next(): Member | undefined {
-    for (const member of this.#line ?? []) {
-      this.#line?.delete(member)
-      this.#settle()
-      return member
-    }
-    return undefined
+    // At the end of its line an iterator would stay there, whoever comes later.
+    const next: Member | undefined = this.size > 0 ? this.#inOrder?.next().value : undefined
+    if (next) this.leave(next)
+    return next
   }
 
   #settle(): void {
