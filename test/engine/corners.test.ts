@@ -146,3 +146,23 @@ it('gives nothing out to one who asks anew, or closes again, at the very moment 
   await locks.close()
   expect(await Promise.all(asked)).toEqual(['CLOSED', undefined])
 })
+
+it.each(['fair', '', null, 1])('connects nothing for a client with the order %j', async (order) => {
+  const store = memory()
+  let connections = 0
+  const counting: Store = {
+    ...store,
+    capabilities: store.capabilities,
+    connect(client) {
+      connections++
+      return store.connect(client)
+    },
+  }
+  const options = { order } as unknown as { order: 'strict' }
+  expect(() => new Holdfast(counting, options)).toThrow("order must be 'cohort' or 'strict'")
+  expect(connections).toBe(0)
+  const locks = new Holdfast(counting)
+  for (const make of [() => locks.mutex('r', options), () => locks.readWrite('r', options)])
+    expect(make).toThrow("order must be 'cohort' or 'strict'")
+  await locks.close()
+})
