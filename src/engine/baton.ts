@@ -13,7 +13,9 @@ export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
   grant = 0
   /** Others wait in the store for it, or the store has not said that nobody does. */
-  isWanted = true
+  #isWanted = true
+  /** When the last word came that they do. */
+  #wantedAt = -Infinity
   #isKept = false
   #nextFence = 0
   #endFence = 0
@@ -55,6 +57,17 @@ export class Baton {
     return this.#nextFence >= this.#endFence
   }
 
+  /** The store says that others wait for it. */
+  isWantedFrom(now: number): void {
+    this.#isWanted = true
+    this.#wantedAt = Math.max(this.#wantedAt, now)
+  }
+
+  /** The store has said that nobody waits for it, to a question of that moment: what has been heard since is newer. */
+  wasFree(askedAt: number): void {
+    if (askedAt > this.#wantedAt) this.#isWanted = false
+  }
+
   /** It ends with its present bearer, who did something with it that the next one must not inherit. */
   keep(): void {
     this.#isKept = true
@@ -63,12 +76,12 @@ export class Baton {
   /** Whether it may go to one more neighbour. */
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
-    return !this.isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+    return !this.#isWanted || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
   }
 
   /** How many further fences to ask for: no more than it may still serve. */
   get furtherFences(): number {
-    const left = this.isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
+    const left = this.#isWanted ? Math.max(1, HOLDS_PER_TURN - this.#served) : HOLDS_PER_TURN
     return Math.min(left, this.#mostFences)
   }
 }

@@ -221,9 +221,10 @@ export class Claim {
     return this.phase === 'waiting' && this.grant > 0 && this.baton?.isOutOfFences === true
   }
 
-  /** Whether the store has said that others wait for what this one holds; undefined: it cannot tell. */
-  heardOfOthers(isWanted: boolean | undefined): void {
-    if (this.baton) this.baton.isWanted = isWanted ?? true
+  /** What the store has answered, to a question of that moment: whether others wait for what this one holds; undefined: it cannot tell. */
+  heardOfOthers(isWanted: boolean | undefined, askedAt: number): void {
+    if (isWanted === false) this.baton?.wasFree(askedAt)
+    else this.baton?.isWantedFrom(askedAt)
   }
 
   /** How long the store keeps this claim after a pulse that it has answered. */

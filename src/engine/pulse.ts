@@ -151,7 +151,7 @@ export class Pulse {
 
   #applyHeld(claim: Claim, beat: Beat, reply: Held, sentAt: number): void {
     if (claim.phase === 'held' && claim.grant !== reply.fence) return this.#takenOver(claim)
-    claim.heardOfOthers(reply.isWanted)
+    claim.heardOfOthers(reply.isWanted, sentAt)
     if (claim.needsFences) {
       // This was asked before it was passed on: nobody has asked for fences yet.
       if (reply.block === undefined) return this.#again(claim, this.#context.env.now())

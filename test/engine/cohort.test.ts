@@ -89,3 +89,34 @@ it('keeps the process alive for one who waits without limit in the place of anot
   await world.until(hold.release())
   await world.until(Promise.all([here.close(), there.close()]))
 })
+
+it('believes the news that others wait more than an answer that was given before', async () => {
+  const { world, wire, here, there } = scene()
+  const door = here.mutex('door')
+  const first = await world.until(door.acquire())
+  const [second, third] = [door.acquire(), door.acquire()]
+  // So that it goes back to the store, and the next claim comes with fences for all.
+  await world.until(first.extend(1))
+  let letGo = () => {}
+  wire.around = async (call, go) => {
+    const reply = await go()
+    if (call.method === 'claim')
+      await new Promise<void>((resolve) => {
+        letGo = resolve
+      })
+    return reply
+  }
+  await world.until(first.release())
+  const other = there.mutex('door').acquire()
+  await world.run(world.timeMs + 1)
+  letGo()
+  wire.heal()
+  const hold = await world.until(second)
+  await world.run(world.timeMs + 100)
+  await world.until(hold.release())
+  const next = await world.until(Promise.race([other, third]))
+  expect(next).toBe(await world.until(other, 1))
+  await world.until(next.release())
+  await world.until(third)
+  await world.until(Promise.all([here.close(), there.close()]))
+})
