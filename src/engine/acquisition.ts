@@ -68,11 +68,12 @@ export class Acquisition implements ClaimListener, Member {
     const now = env.now()
     claim.takeOver(from)
     this.#engine.register(claim)
-    if (claim.grant === 0) return
-    // Nobody is given a hold that is about to end: it is renewed first, as it is where there is no fence left for it.
-    const isShort = claim.validUntil - now < claim.aliveMs / 2
-    if (isShort || claim.needsFences) pulse.hurry(claim)
-    else claim.hold(claim.grant, claim.validUntil, now)
+    const isGranted = claim.grant > 0
+    // It is renewed first where it is about to end, as it is where there is no fence left for it.
+    if (isGranted && !claim.isAboutToEnd(now) && !claim.needsFences)
+      return claim.hold(claim.grant, claim.validUntil, now)
+    this.#keepAlive()
+    if (isGranted) pulse.hurry(claim)
   }
 
   join(claim: Claim, fence: number): void {
@@ -143,6 +144,8 @@ export class Acquisition implements ClaimListener, Member {
     claim.phase = 'asking'
     claim.dueAt = Infinity
     claim.silentSince = null
+    // What is still under way is about the old id.
+    claim.isBeating = false
     claim.isHurried = false
     this.#engine.register(claim)
     void this.#ask()
@@ -216,13 +219,14 @@ export class Acquisition implements ClaimListener, Member {
   #onWaiting(reply: Waiting, sentAt: number): void {
     this.#claim.keptPlace(sentAt, reply)
     this.#engine.pulse.plan(this.#claim, reply)
-    // Somebody waits for this: the process must not end for want of other work.
-    if (this.#limits.waitMs === Infinity) this.#keepAlive()
+    this.#keepAlive()
     this.#limits.onWaiting?.()
   }
 
+  /** Somebody waits for this: the process must not end for want of other work. Where the wait has an end, its timer sees to that. */
   #keepAlive(): void {
     this.#letProcessEnd()
+    if (this.#limits.waitMs < Infinity) return
     this.#letProcessEnd = this.#engine.keepAlive.begin()
   }
 

@@ -64,8 +64,9 @@ export class Baton {
     this.#wantedAt = now
   }
 
-  /** The store has answered a call, and knows whether anybody waits; undefined: it cannot tell. The news that somebody does may have overtaken it. */
+  /** The store has answered a call, and knows whether anybody waits; undefined: it cannot tell. What was heard of somebody later may have overtaken it. */
   answered(isWanted: boolean | undefined, sentAt: number): void {
+    if (isWanted) this.#wantedAt = Math.max(this.#wantedAt, sentAt)
     this.#isWanted = this.#wantedAt >= sentAt ? true : isWanted
   }
 

@@ -190,6 +190,11 @@ export class Claim {
     return this.baton?.canGoOn(now) === true
   }
 
+  /** Whether less than half of a lease is left: nobody should be given a hold that is about to end. */
+  isAboutToEnd(now: number): boolean {
+    return this.validUntil - now < Math.min(this.spec.leaseMs, this.sessionMs) / 2
+  }
+
   /** From now on it stands for what the other stood for, which ends: the place in line, or the grant, and what was said about it. */
   takeOver(other: Claim): void {
     this.phase = 'waiting'

@@ -37,6 +37,10 @@ export class Cohort {
   readonly pattern: Claim
   /** null: nobody has waited here yet, as it is with most locks. */
   #line: Set<Member> | null = null
+  /** Goes on along the line. A new one would pass by the traces of all who have left, again and again. */
+  #inOrder: Iterator<Member> | null = null
+  /** Where it is. */
+  #first: Member | undefined
   protected front: Member | null = null
   #letProcessEnd: Cancel = nothing
 
@@ -67,6 +71,7 @@ export class Cohort {
       return member.start()
     }
     this.#line ??= new Set()
+    this.#inOrder ??= this.#line.values()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
     if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive.begin()
@@ -109,13 +114,16 @@ export class Cohort {
   failAll(error: HoldfastError): void {
     const line = this.#line ?? []
     this.#line = null
+    this.#inOrder = null
     this.#settle()
     for (const member of line) member.fail(error)
   }
 
   protected get next(): Member | undefined {
-    for (const member of this.#line ?? []) return member
-    return undefined
+    // At the end of its line an iterator would stay there, whoever comes later.
+    if (!this.#line?.size) return undefined
+    if (!this.#first || !this.#line.has(this.#first)) this.#first = this.#inOrder?.next().value
+    return this.#first
   }
 
   protected takeNext(): Member | undefined {

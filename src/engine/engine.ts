@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
@@ -309,8 +310,12 @@ export class Engine {
 
   /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
   close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
+    if (this.#closing) return this.#closing
+    const closing = deferred<void>()
+    // Before anybody is told: who hears of its loss may ask for another hold in the same moment, and would get what is withdrawn.
+    this.#closing = closing.promise
+    this.#close().then(closing.resolve, closing.reject)
+    return closing.promise
   }
 
   throwIfClosed(): void {
@@ -366,8 +371,7 @@ export class Engine {
     const validUntil = claim.handedOffUntil()
     if (this.capabilities.confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
-    const isLeaseShort = validUntil - this.env.now() < claim.aliveMs / 2
-    if (isLeaseShort) this.pulse.hurry(claim)
+    if (claim.isAboutToEnd(this.env.now())) this.pulse.hurry(claim)
     else this.pulse.plan(claim)
   }
 }

@@ -114,24 +114,20 @@ export class Pulse {
       replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
     } catch (error) {
       this.#failures++
-      return this.#finish(claims, beats, (claim) => this.#unanswered(claim, error))
+      return this.#finish(beats, (claim) => this.#unanswered(claim, error))
     }
     this.#failures = 0
-    this.#finish(claims, beats, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
+    this.#finish(beats, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
   }
 
-  #finish(
-    claims: readonly Claim[],
-    beats: readonly Beat[],
-    each: (claim: Claim, index: number) => void,
-  ): void {
-    claims.forEach((sent, index) => {
-      sent.isBeating = false
+  #finish(beats: readonly Beat[], each: (claim: Claim, index: number) => void): void {
+    beats.forEach(({ id }, index) => {
       // It may have been passed on meanwhile: the answer is for whoever stands for it now.
-      const claim = this.#context.claimOf(beats[index]?.id ?? '') ?? sent
+      const claim = this.#context.claimOf(id)
+      // It was given back or lost, or is asked for anew under another id: this says nothing about that.
+      if (!claim) return
       claim.isBeating = false
       each(claim, index)
-      // Whatever became of it: a claim that was asked for anew while this beat was under way is planned, but not on the agenda.
       this.#agenda.by(nextMoment(claim))
     })
   }

@@ -86,12 +86,13 @@ export class Holdfast implements AsyncDisposable {
       options.presence === undefined ? null : toMs(options.presence, { name: 'presence', minMs: 10 })
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
     const space = checkName(options.space ?? 'default', 'The space')
+    const order = checkOrder(options.order) ?? 'cohort'
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
     this.#context = {
       engine: this.#engine,
       owners: new Owners(this.#engine),
       presenceMs,
-      order: checkOrder(options.order) ?? 'cohort',
+      order,
       leaderships: new Set(),
     }
   }

@@ -129,3 +129,40 @@ it('robs nobody when the fence to break stands in the wrong place', async () => 
   expect(hold.isValid).toBe(true)
   await locks.close()
 })
+
+it('gives nothing out to one who asks anew, or closes again, at the very moment of closing', async () => {
+  const locks = new Holdfast(memory())
+  const { signal } = await locks.mutex('r').acquire()
+  const asked: Promise<unknown>[] = []
+  signal.addEventListener('abort', () => {
+    asked.push(
+      locks
+        .mutex('s')
+        .acquire()
+        .catch((error) => error.code),
+    )
+    asked.push(locks.close())
+  })
+  await locks.close()
+  expect(await Promise.all(asked)).toEqual(['CLOSED', undefined])
+})
+
+it.each(['fair', '', null, 1])('connects nothing for a client with the order %j', async (order) => {
+  const store = memory()
+  let connections = 0
+  const counting: Store = {
+    ...store,
+    capabilities: store.capabilities,
+    connect(client) {
+      connections++
+      return store.connect(client)
+    },
+  }
+  const options = { order } as unknown as { order: 'strict' }
+  expect(() => new Holdfast(counting, options)).toThrow("order must be 'cohort' or 'strict'")
+  expect(connections).toBe(0)
+  const locks = new Holdfast(counting)
+  for (const make of [() => locks.mutex('r', options), () => locks.readWrite('r', options)])
+    expect(make).toThrow("order must be 'cohort' or 'strict'")
+  await locks.close()
+})
