@@ -262,7 +262,10 @@ export class Claim {
     this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
   }
 
-  /** The store has said that the place in line is kept. */
+  /**
+   * The store has said that the place in line is kept. The grant, if there is one, stays: this may be an old answer, from before it, and a grant that
+   * was forgotten would be believed once more, with fences that were given out.
+   */
   keptPlace(sentAt: number, reply: Waiting): void {
     this.acknowledgedAt = Math.max(this.acknowledgedAt, sentAt)
     this.#placeUntil = Math.max(this.#placeUntil, sentAt + reply.presenceMs)
