@@ -13,7 +13,7 @@ const MOST_PATIENCE = 1
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
 const SLOWEST_MS = 125
 /** The fewer clients seem to be in the line, the more often each may ask: whoever sleeps when it begins to move holds up all behind. */
-const SLOWEST_MS_PER_CLIENT = 80
+const SLOWEST_MS_PER_CLIENT = 85
 const SLOWEST_OF_ALL_MS = 2000
 /** What is watched is asked for as if by the third in line. */
 const PLACE_OF_STATES = 3
