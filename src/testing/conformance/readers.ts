@@ -4,7 +4,7 @@ import type { Hold } from '../../engine/hold.js'
 import type { Lock } from '../../primitives/lock.js'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
 import { type InterceptedStore, sayNothing } from './intercepted-store.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene, SHORT_MS } from './scene.js'
+import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
