@@ -82,7 +82,7 @@ async function handOffs(url, turns) {
 }
 
 async function pairwise(url, heldMs) {
-  const sides = [new Holdfast(mysqlStore(url)), new Holdfast(mysqlStore(url))]
+  const sides = [1, 2].map(() => new Holdfast(mysqlStore(url), { order: 'strict' }))
   const took = []
   let hold = await sides[0].mutex('pair').acquire()
   for (let round = 1; round <= 20; round++) {
@@ -110,34 +110,37 @@ function spread(values) {
 /** 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served then. */
 async function crowd(url) {
   const watcher = await createConnection(url)
-  const idle = []
-  const drained = { verrou: [], 'holdfast mysql2': [], 'holdfast mysql2, 20 clients': [] }
+  const runs = { verrou: [] }
   for (let round = 0; round < 3; round++) {
-    drained.verrou.push(await drainVerrou(url))
-    for (const clients of [1, 20]) {
-      const { queries, ms } = await drainHoldfast(url, watcher, clients)
-      idle.push(`${queries.toFixed(1)} (${clients} client${clients > 1 ? 's' : ''})`)
-      drained[clients === 1 ? 'holdfast mysql2' : 'holdfast mysql2, 20 clients'].push(ms)
-    }
+    runs.verrou.push({ ms: await drainVerrou(url) })
+    for (const order of ['strict', 'cohort'])
+      for (const clients of [1, 20]) {
+        const name = `holdfast ${order}, ${clients} client${clients > 1 ? 's' : ''}`
+        runs[name] = [...(runs[name] ?? []), await drainHoldfast(url, watcher, { clients, order })]
+      }
   }
   console.log('\n200 waiters behind one holder')
-  console.log(`  queries/s while idle: ${idle.join(', ')}`)
-  for (const [name, values] of Object.entries(drained))
-    console.log(`  ${name.padEnd(28)} all served ${median(values).toFixed(0)} ms after the release`)
-  console.log(`  ${(median(drained.verrou) / median(drained['holdfast mysql2'])).toFixed(1)} times sooner`)
+  const drained = (name) => median(runs[name].map(({ ms }) => ms))
+  for (const [name, rounds] of Object.entries(runs)) {
+    const served = `all served ${drained(name).toFixed(0)} ms after the release`
+    const ratio = `${(drained('verrou') / drained(name)).toFixed(1)} × verrou`
+    const idle = rounds.flatMap(({ queries }) => queries?.toFixed(1) ?? []).join(', ')
+    console.log(`  ${name.padEnd(28)} ${served}, ${ratio}${idle && `; idle: ${idle} queries/s`}`)
+  }
   await watcher.end()
 }
 
-async function drainHoldfast(url, watcher, clients) {
+async function drainHoldfast(url, watcher, { clients, order }) {
   const holder = new Holdfast(mysqlStore(url))
-  const others = Array.from({ length: clients }, () => new Holdfast(mysqlStore(url)))
+  const others = Array.from({ length: clients }, () => new Holdfast(mysqlStore(url), { order }))
+  const inLine = order === 'strict' ? 200 : clients
   const hold = await holder.mutex('crowd').acquire()
   const waiting = Array.from({ length: 200 }, async (_, index) => {
     const mine = await others[index % clients].mutex('crowd').acquire()
     await mine.release()
     return performance.now()
   })
-  while ((await lineOf(holder, 'crowd'))?.waiters.length !== 200) await pause(100)
+  while ((await lineOf(holder, 'crowd'))?.waiters.length !== inLine) await pause(100)
   // The first moments are for those who have just come.
   await pause(2000)
   const before = await questions(watcher)

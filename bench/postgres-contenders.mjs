@@ -12,14 +12,10 @@ const CONNECTIONS = 10
 const LEASE_MS = 30_000
 
 export const postgresContenders = {
-  'holdfast pg': async (where) => {
-    const pool = new pg.Pool({ connectionString: where, max: CONNECTIONS })
-    return holdfast(pool, () => pool.end())
-  },
-  'holdfast postgres.js': async (where) => {
-    const sql = postgresJs(where, { max: CONNECTIONS, onnotice: () => {} })
-    return holdfast(sql, () => sql.end())
-  },
+  'holdfast pg': (where) => holdfastOnPg(where, 'strict'),
+  'holdfast postgres.js': (where) => holdfastOnPostgresJs(where, 'strict'),
+  'holdfast pg, cohort': (where) => holdfastOnPg(where, 'cohort'),
+  'holdfast postgres.js, cohort': (where) => holdfastOnPostgresJs(where, 'cohort'),
   // Has no line: who finds a lock taken tries again after a quarter of a second.
   'verrou (pg)': async (where) => {
     const pool = new pg.Pool({ connectionString: where, max: CONNECTIONS })
@@ -51,8 +47,18 @@ function contestant(hold, close) {
   return { hold, pair: async (task) => (await hold(task))(), close }
 }
 
-function holdfast(pool, end) {
-  const locks = new Holdfast(postgres(pool), { order: 'strict' })
+function holdfastOnPg(where, order) {
+  const pool = new pg.Pool({ connectionString: where, max: CONNECTIONS })
+  return holdfast(pool, order, () => pool.end())
+}
+
+function holdfastOnPostgresJs(where, order) {
+  const sql = postgresJs(where, { max: CONNECTIONS, onnotice: () => {} })
+  return holdfast(sql, order, () => sql.end())
+}
+
+function holdfast(pool, order, end) {
+  const locks = new Holdfast(postgres(pool), { order })
   const mutexes = Array.from({ length: 64 }, (_, task) => locks.mutex(`lock-${task}`))
   return contestant(
     async (task) => {

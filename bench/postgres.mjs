@@ -8,6 +8,7 @@ import { contended } from './processes.mjs'
 
 const PEERS = ['verrou (pg)', 'advisory-lock']
 const NAMES = [...PEERS, 'holdfast pg', 'holdfast postgres.js']
+const COHORTS = ['holdfast pg, cohort', 'holdfast postgres.js, cohort']
 const WAITERS = 200
 
 /** PostgreSQL beside verrou's SQL driver, and beside advisory-lock, which has a connection for each lock. */
@@ -17,7 +18,7 @@ export async function postgres({ roundMs, rounds, quick }) {
     await uncontended(server.url, { roundMs, rounds })
     await contention(server.url, { rounds, turns: quick ? 10 : 40 })
     await crowds(server.url, Math.min(rounds, 3))
-    await idle(server.url)
+    for (const order of ['strict', 'cohort']) await idle(server.url, order)
   } finally {
     await server.stop()
   }
@@ -57,6 +58,7 @@ async function contention(url, { rounds, turns }) {
 async function crowds(url, rounds) {
   const watcher = new pg.Client(url)
   await watcher.connect()
+  const names = [...NAMES, ...COHORTS]
   const connections = {}
   const drain = async (name) => {
     const [holder, others] = [await postgresContenders[name](url), await postgresContenders[name](url)]
@@ -75,10 +77,10 @@ async function crowds(url, rounds) {
     await Promise.all([holder.close(), others.close()])
     return 1 / seconds
   }
-  const rows = await medians(rounds, Object.fromEntries(NAMES.map((name) => [name, () => drain(name)])))
+  const rows = await medians(rounds, Object.fromEntries(names.map((name) => [name, () => drain(name)])))
   const figures = Object.fromEntries(Object.entries(rows).map(([name, perS]) => [name, perS * WAITERS]))
-  table(`${WAITERS} who wait, served one after the other`, 'grants/s', figures, PEERS[0])
-  for (const name of NAMES)
+  table(`${WAITERS} who wait, served one after the other`, 'grants/s', figures, better(rows))
+  for (const name of names)
     console.log(
       `  ${name.padEnd(28)} ${(1000 / rows[name]).toFixed(0).padStart(10)} ms for all, ${connections[name] - 1} connections`,
     )
@@ -86,8 +88,8 @@ async function crowds(url, rounds) {
 }
 
 /** What 200 who wait cost while nothing happens. */
-async function idle(url) {
-  const [holder, others] = [new Holdfast(postgresStore(url)), new Holdfast(postgresStore(url))]
+async function idle(url, order) {
+  const [holder, others] = [1, 2].map(() => new Holdfast(postgresStore(url), { order }))
   const hold = await holder.mutex('crowd').acquire()
   const quit = new AbortController()
   const waiting = Array.from({ length: WAITERS }, () =>
@@ -105,7 +107,7 @@ async function idle(url) {
   await new Promise((resolve) => setTimeout(resolve, 10_000))
   // Our own question is one of them.
   const perS = ((await transactions()) - before - 1) / 10
-  console.log(`\n${WAITERS} who wait, and nothing happens: ${perS.toFixed(1)} queries/s`)
+  console.log(`\n${WAITERS} who wait, and nothing happens, ${order}: ${perS.toFixed(1)} queries/s`)
   quit.abort()
   await Promise.all(waiting)
   await hold.release()

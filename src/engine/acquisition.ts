@@ -207,7 +207,7 @@ export class Acquisition implements ClaimListener, Member {
   #onReply(reply: ClaimReply, sentAt: number): void {
     if (reply.status === 'refused') return this.#onRefused(reply)
     this.#claim.phase = 'waiting'
-    if (reply.status === 'granted') this.#claim.heardOfOthers(reply.isWanted)
+    if (reply.status === 'granted') this.#claim.baton?.answered(reply.isWanted, sentAt)
     if (reply.status === 'granted')
       this.#engine.pulse.held(this.#claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
     else this.#onWaiting(reply, sentAt)

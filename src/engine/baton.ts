@@ -10,8 +10,8 @@ const LONGEST_TURN_MS = 50
 export class Baton {
   /** The fence by which the store knows the grant; 0: not granted yet. */
   grant = 0
-  /** Whether others wait in the store for it; undefined: it has not said so. */
-  isWanted: boolean | undefined
+  #isWanted: boolean | undefined
+  #wantedAt = -Infinity
   #isKept = false
   #nextFence = 0
   #endFence = 0
@@ -53,6 +53,22 @@ export class Baton {
     return this.#nextFence >= this.#endFence
   }
 
+  /** Whether others wait in the store for it; undefined: it has not said so. */
+  get isWanted(): boolean | undefined {
+    return this.#isWanted
+  }
+
+  /** Somebody has begun to wait in the store. */
+  wanted(now: number): void {
+    this.#isWanted = true
+    this.#wantedAt = now
+  }
+
+  /** The store has answered a call, and knows whether anybody waits; undefined: it cannot tell. The news that somebody does may have overtaken it. */
+  answered(isWanted: boolean | undefined, sentAt: number): void {
+    this.#isWanted = this.#wantedAt >= sentAt ? true : isWanted
+  }
+
   /** What is left is not for those who come later. */
   dropFences(): void {
     this.#endFence = this.#nextFence
@@ -67,14 +83,14 @@ export class Baton {
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
     return (
-      this.isWanted === false || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+      this.#isWanted === false || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
     )
   }
 
   /** How many further fences may be asked for: no more than it may still serve. */
   get furtherFences(): number {
     if (this.#isKept) return 0
-    const left = this.isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#served)
+    const left = this.#isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#served)
     return Math.min(left, this.#mostFences)
   }
 }

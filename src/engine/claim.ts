@@ -241,11 +241,6 @@ export class Claim {
     return this.phase === 'waiting' && this.grant > 0 && this.baton?.isOutOfFences === true
   }
 
-  /** Whether the store has said that others wait for what this one holds; undefined: it cannot tell. */
-  heardOfOthers(isWanted: boolean | undefined): void {
-    if (this.baton) this.baton.isWanted = isWanted
-  }
-
   /** How long the store keeps this claim after a pulse that it has answered. */
   get aliveMs(): number {
     return Math.min(this.phase === 'held' ? this.spec.leaseMs : this.spec.presenceMs, this.sessionMs)

@@ -350,7 +350,7 @@ export class Engine {
       return this.pulse.hurryAll()
     }
     const claim = this.#claims.get(news.id)
-    if (news.type === 'wanted') return claim?.heardOfOthers(true)
+    if (news.type === 'wanted') return claim?.baton?.wanted(this.env.now())
     if (news.type === 'granted') this.#onGranted(claim, news)
     else if (claim?.phase === 'held') claim.lose('it was broken or taken over')
     else if (claim?.phase === 'waiting') claim.listener.onGone()

@@ -55,7 +55,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
   afterAll(() => server.stop())
 
   const client = (driver: 'mysql2' | 'mariadb'): Holdfast => {
-    const made = new Holdfast(mysql(server.url.replace('root@', 'app@'), { driver }))
+    const made = new Holdfast(mysql(server.url.replace('root@', 'app@'), { driver }), { order: 'strict' })
     clients.push(made)
     return made
   }
@@ -112,7 +112,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
   it('after a stall of 10 seconds: holds, places and fences are kept, and whoever waits no longer hears why', async () => {
     const still = await startMariadb()
     const open = (driver: 'mysql2' | 'mariadb', storeTimeout: string): Holdfast => {
-      const locks = new Holdfast(mysql(still.url, { driver }), { storeTimeout })
+      const locks = new Holdfast(mysql(still.url, { driver }), { storeTimeout, order: 'strict' })
       clients.push(locks)
       return locks
     }
@@ -216,7 +216,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
 
   it('serves a thousand waiters with five connections, in order, and the application as well', async () => {
     const pool = createPool({ uri: server.url, connectionLimit: 5 })
-    const locks = new Holdfast(mysql(pool))
+    const locks = new Holdfast(mysql(pool), { order: 'strict' })
     onTestFinished(async () => {
       await locks.close()
       await pool.end()

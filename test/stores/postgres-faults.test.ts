@@ -25,7 +25,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     { url }: PostgresServer,
     options: ConstructorParameters<typeof Holdfast>[1] = {},
   ): Holdfast => {
-    const locks = new Holdfast(postgres(url), options)
+    const locks = new Holdfast(postgres(url), { order: 'strict', ...options })
     endings.push(() => locks.close().catch(() => {}))
     return locks
   }

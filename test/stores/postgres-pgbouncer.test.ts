@@ -15,8 +15,8 @@ describeOn('pgbouncer', 'behind a PgBouncer that drops LISTEN', () => {
   it.each([true, false])(
     'locks are handed over all the same, and check() tells (listen: %s)',
     async (listen) => {
-      await using one = new Holdfast(postgres(pooler.url, { listen }))
-      await using two = new Holdfast(postgres(pooler.url, { listen }))
+      await using one = new Holdfast(postgres(pooler.url, { listen }), { order: 'strict' })
+      await using two = new Holdfast(postgres(pooler.url, { listen }), { order: 'strict' })
       const order: string[] = []
       const hold = await one.mutex('door').acquire()
       const waiting = [two, one, two].map((locks, index) =>

@@ -20,6 +20,10 @@ const WRONG = `
       else l.used <> coalesce(h.sum, 0) or l.next is distinct from w.id
         or (l.used > 0 and (l.soonest is distinct from h.expiry or l.capacity is distinct from h.most)) end`
 
+/** How often claims were looked for by an index, and how many entries were read for that. */
+const COUNTS = `select sum(idx_scan)::int as scans, sum(idx_tup_read)::int as read
+  from pg_stat_user_indexes where schemaname = 'long' and relname = 'claim'`
+
 describeOn(
   'postgres',
   'the rows of the PostgreSQL store',
@@ -48,6 +52,33 @@ describeOn(
       }
       await pool.query('drop schema rows cascade')
       await Promise.all(connections.map((connection) => connection.close()))
+      await pool.end()
+      await server.stop()
+    })
+
+    it('of a long line are not read for the pulse of one, also by plans that were made when it was short', {
+      timeout: 120_000,
+    }, async () => {
+      const server = await borrowPostgres()
+      const pool = openPgPool(server.url, 2)
+      const connection = postgres(pool, { schema: 'long' }).connect({ id: 'c', space: 's', push: () => {} })
+      const hold = claimOf('door', 'c:0', { leaseMs: 60_000 })
+      await connection.claim(hold)
+      for (let round = 0; round < 20; round++) await connection.pulse([hold])
+      const waiters = Array.from({ length: 2000 }, (_each, index) => claimOf('door', `c:${index + 1}`))
+      await Promise.all(waiters.map((waiter) => connection.claim(waiter)))
+      const counts = async (): Promise<{ scans: number; read: number }> =>
+        (await pool.query(COUNTS)).rows[0] as { scans: number; read: number }
+      const before = await counts()
+      let after = before
+      // Sessions tell what they have counted once in a while.
+      for (let round = 0; round < 50 || after.scans - before.scans < 50; round++) {
+        await connection.pulse([hold])
+        after = await counts()
+      }
+      expect((after.read - before.read) / (after.scans - before.scans)).toBeLessThan(20)
+      await pool.query('drop schema long cascade')
+      await connection.close()
       await pool.end()
       await server.stop()
     })

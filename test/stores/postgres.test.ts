@@ -21,7 +21,8 @@ describeOn('postgres', 'the PostgreSQL store', () => {
   afterAll(() => server.stop())
 
   const client = (from: string | PostgresPool = server.url, options: PostgresOptions = {}): Holdfast => {
-    const locks = new Holdfast(postgres(from, options), { space: `space ${Math.random()}` })
+    // Strict, so that everybody who waits does so in the store.
+    const locks = new Holdfast(postgres(from, options), { space: `space ${Math.random()}`, order: 'strict' })
     endings.push(() => locks.close())
     return locks
   }
@@ -139,6 +140,38 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const lines = []
     for await (const line of two.inspect({ prefix: 'ö' })) lines.push(line.resource)
     expect(lines).toEqual([name])
+  })
+
+  it('tells a holder with a block of fences, in another process, that somebody begins to wait', async () => {
+    const told: Push[] = []
+    const [holder, other] = [raw(server.url, 'wanted', (news) => told.push(news)), raw(server.url, 'wanted')]
+    const beat = { resource: 'door', id: 'holder:1', leaseMs: 60_000, presenceMs: 60_000 }
+    await holder.claim(claimOf('door', 'holder:1'))
+    const isFree = async (): Promise<boolean> => {
+      const [reply] = await holder.pulse([beat])
+      return reply?.status === 'held' && reply.isWanted === false
+    }
+    // Said once messages are heard.
+    await eventually('that nobody waits', isFree)
+    const wanted = (): Push[] => told.filter(({ type }) => type === 'wanted')
+
+    // With a single fence it has nothing to pass on.
+    await other.claim(claimOf('door', 'other:1'))
+    await other.release('door', 'other:1')
+    const [reply] = await holder.pulse([{ ...beat, block: 4 }])
+    expect(reply).toMatchObject({ status: 'held', isWanted: false })
+    await other.claim(claimOf('door', 'other:2'))
+    await other.claim(claimOf('door', 'other:3'))
+    await eventually('the news', () => wanted().length > 0)
+    expect(await isFree()).toBe(false)
+    expect(wanted()).toEqual([{ type: 'wanted', resource: 'door', id: 'holder:1' }])
+  })
+
+  it('leaves it open whether others wait where it would not hear of them', async () => {
+    const deaf = raw(`${server.url}?listen=false`, 'deaf')
+    const claim = claimOf('door', 'deaf:1', { block: 4 })
+    expect(await deaf.claim(claim)).not.toHaveProperty('isWanted')
+    expect((await deaf.pulse([claim]))[0]).not.toHaveProperty('isWanted')
   })
 
   it('takes no more connections than its pool has, whatever the number of waiters, and leaves room for other queries', async () => {

@@ -227,12 +227,12 @@ export class MysqlConnection implements Connection, LocalClient {
     return this.#user.turns.submit({ line, space: this.space, resource }, this.id, values, shortWay)
   }
 
-  /** Only for claims that ask for no cap, for one fence, and for nobody's place. */
+  /** Only for claims that ask for no cap, and for nobody's place. */
   #shortClaim(line: string, request: ClaimRequest): ShortWay | undefined {
     const { permits, capacity, leaseMs, maxHoldMs, floor, block, adopts, steal } = request
-    if (maxHoldMs !== null || block !== 1 || adopts || steal || permits > capacity) return undefined
+    if (maxHoldMs !== null || adopts || steal || permits > capacity) return undefined
     const [id, client, info] = [toHex(request.id), toHex(this.id), toHex(request.info)]
-    const claim = { id, client, info, permits, capacity, lease: toUs(leaseMs), floor }
+    const claim = { id, client, info, permits, capacity, lease: toUs(leaseMs), floor, block }
     return {
       sql: (at) => grantAlone(this.#user.runner.names, line, claim, at),
       reply: (changed) => ({ status: 'granted', fence: changed.id, leaseMs: claim.lease / 1000 }),

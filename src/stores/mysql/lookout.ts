@@ -3,12 +3,17 @@ import type { Granted, Push, Waiting } from '../../contract/store.js'
 import type { Runner } from './runner.js'
 import { bytes, fromHex, toBytes } from './values.js'
 
-/** While a line moves: about one question for each turn of those ahead, who need a round trip each at least. */
-const QUICKEST_MS = 2
+/** While a line moves: the next one so often, the others after as long as those ahead need at least: a round trip each, where they are of one process. */
+const NEXT_MS = 1
+const QUICKEST_MS = 4
+const QUICKEST_TURN_MS = 0.6
 /** While nothing moves: after a part of the time for which nothing has, so that a wait gets longer by that part at most; more only behind the fourth … */
 const PATIENCE = 1 / 4
+const MOST_PATIENCE = 1
 /** … but the first in line this often. Behind it by the square of the place: so the clients in a line do not ask the more the more they are. */
 const SLOWEST_MS = 125
+/** The fewer clients seem to be in the line, the more often each may ask: whoever sleeps when it begins to move holds up all behind. */
+const SLOWEST_MS_PER_CLIENT = 80
 const SLOWEST_OF_ALL_MS = 2000
 /** What is watched is asked for as if by the third in line. */
 const PLACE_OF_STATES = 3
@@ -48,6 +53,8 @@ interface Wait {
   /** The place of the first of all that wait, and the newest fence: by these a line that moves is told from one that rests. */
   nextPlace: number
   lastFence: number
+  /** The place of the last of all. */
+  lastPlace: number
 }
 
 /** A claim that is held: somebody may take it away. */
@@ -71,7 +78,7 @@ type Sight =
   | readonly ['now', timeUs: number]
   | readonly ['granted', line: string, id: string, fence: number]
   | readonly ['lost', line: string, id: string, fence: number]
-  | readonly ['line', line: string, nextPlace: number, lastFence: number]
+  | readonly ['line', line: string, nextPlace: number, lastPlace: number, lastFence: number]
   | readonly ['state', state: string, last: number]
 
 export interface LookoutContext {
@@ -129,7 +136,13 @@ export class Lookout {
     const { place, nextPlace, grantsAbove, presenceMs } = waiting
     const isNew = !this.knows(line, id)
     this.#unhold(line, id)
-    const wait = this.#waits.get(line) ?? { resource, claims: new Map(), nextPlace, lastFence: 0 }
+    const wait = this.#waits.get(line) ?? {
+      resource,
+      claims: new Map(),
+      nextPlace,
+      lastPlace: place,
+      lastFence: 0,
+    }
     this.#waits.set(line, wait)
     const endsAt = this.#context.env.now() + presenceMs
     wait.claims.set(id, {
@@ -139,6 +152,7 @@ export class Lookout {
       isExclusive: isExclusive || this.#isExclusive(line, id),
     })
     wait.nextPlace = nextPlace
+    wait.lastPlace = Math.max(wait.lastPlace, place)
     if (isNew) this.#moved()
   }
 
@@ -242,29 +256,31 @@ export class Lookout {
   }
 
   #intervalMs(): number {
-    const { env } = this.#context
-    const waitingMs = this.#waitingMs(this.#place())
-    const ms = this.#holds.size > 0 ? Math.min(HOLDS_EVERY_MS, waitingMs) : waitingMs
-    return ms * (0.8 + env.random() * 0.4)
+    let ms = this.#holds.size > 0 ? HOLDS_EVERY_MS : SLOWEST_OF_ALL_MS
+    if (this.#watches.size > 0) ms = Math.min(ms, this.#waitingMs(PLACE_OF_STATES))
+    if (this.#waits.size > MOST_LINES) ms = Math.min(ms, this.#waitingMs(1))
+    else
+      for (const [line, wait] of this.#waits)
+        if (!this.#own.has(line)) ms = Math.min(ms, this.#inLineMs(wait))
+    return ms * (0.8 + this.#context.env.random() * 0.4)
   }
 
-  #waitingMs(place: number): number {
-    if (place === Infinity) return SLOWEST_OF_ALL_MS
-    const restMs = (this.#context.env.now() - this.#movedAt) * PATIENCE * Math.max(1, place * PATIENCE)
-    const mostMs = Math.min(SLOWEST_MS * place ** 2, SLOWEST_OF_ALL_MS)
-    return Math.min(mostMs, Math.max(QUICKEST_MS * place, restMs))
+  #inLineMs({ claims, nextPlace, lastPlace }: Wait): number {
+    const [first] = claims.values()
+    // From 1 on.
+    const place = Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1
+    // As if the others had as many claims each as we.
+    const clients = (lastPlace - nextPlace + 1) / claims.size
+    return this.#waitingMs(place, clients)
   }
 
-  /** The best place in a line that any of the claims has; 1 is the first of those that wait. Infinity: there is nothing to wait for. */
-  #place(): number {
-    if (this.#waits.size > MOST_LINES) return 1
-    let best = this.#watches.size > 0 ? PLACE_OF_STATES : Infinity
-    for (const [line, { claims, nextPlace }] of this.#waits) {
-      if (this.#own.has(line)) continue
-      const [first] = claims.values()
-      best = Math.min(best, Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1)
-    }
-    return best
+  #waitingMs(place: number, clients = Infinity): number {
+    const movingMs = place === 1 ? NEXT_MS : Math.max(QUICKEST_MS, place * QUICKEST_TURN_MS)
+    const restMs =
+      (this.#context.env.now() - this.#movedAt) * Math.min(MOST_PATIENCE, PATIENCE * Math.max(1, place / 4))
+    const shareMs = Math.max(SLOWEST_MS, clients * SLOWEST_MS_PER_CLIENT)
+    const mostMs = Math.min(SLOWEST_MS * place ** 2, shareMs, SLOWEST_OF_ALL_MS)
+    return Math.min(mostMs, Math.max(movingMs, restMs))
   }
 
   /** Never rejects: the next question makes up for one that failed. */
@@ -295,7 +311,7 @@ export class Lookout {
     ]
     if (this.#waits.size > 0)
       parts.push(
-        `${answer(`'line'`, hex('line'), 'COALESCE(next_place, 0)', 'last')} FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
+        `${answer(`'line'`, hex('line'), 'COALESCE(next_place, 0)', 'last_place', 'last')} FROM ${line} WHERE line IN (${listOf(this.#waits, MOST_LINES)})`,
       )
     if (this.#watches.size > 0)
       parts.push(
@@ -321,7 +337,7 @@ export class Lookout {
       case 'lost':
         return this.#seeLoss(sight[1], fromHex(sight[2]), sight[3])
       case 'line':
-        return this.#seeLine(sight[1], sight[2], sight[3])
+        return this.#seeLine(sight[1], { nextPlace: sight[2], lastPlace: sight[3], lastFence: sight[4] })
       case 'state':
         return this.#seeState(sight[1], sight[2])
     }
@@ -347,12 +363,11 @@ export class Lookout {
     this.#context.push({ type: 'lost', resource, id })
   }
 
-  #seeLine(line: string, nextPlace: number, lastFence: number): void {
+  #seeLine(line: string, seen: Pick<Wait, 'nextPlace' | 'lastPlace' | 'lastFence'>): void {
     const wait = this.#waits.get(line)
     if (!wait) return
-    if (wait.lastFence !== lastFence) this.#movedAt = this.#context.env.now()
-    wait.nextPlace = nextPlace
-    wait.lastFence = lastFence
+    if (wait.lastFence !== seen.lastFence) this.#movedAt = this.#context.env.now()
+    Object.assign(wait, seen)
   }
 
   #seeState(state: string, last: number): void {

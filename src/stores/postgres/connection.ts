@@ -46,10 +46,10 @@ export class PostgresConnection implements Connection {
     this.#user.listen()
     const reply = await this.#claim(request)
     this.#mayHaveMissed ||= !this.#user.ears.isHearing
-    if (reply.status !== 'waiting' || this.#user.ears.isHearing) return reply
+    if (reply.status !== 'waiting' || this.#user.ears.isHearing) return this.#asHeard(reply)
     // Whoever promotes it before messages are heard tells nobody: its place is kept, and it is asked for once more.
     await this.#user.heard()
-    return this.#claim(request)
+    return this.#asHeard(await this.#claim(request))
   }
 
   async #claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -76,7 +76,7 @@ export class PostgresConnection implements Connection {
     const values = [this.#space, JSON.stringify(lines), this.#user.channel]
     const reply = await this.#pulses.run(() => this.#user.call('pulse', values))
     const replies: BeatReply[] = []
-    for (const [index, each] of reply as [number, BeatReply][]) replies[index] = each
+    for (const [index, each] of reply as [number, BeatReply][]) replies[index] = this.#asHeard(each)
     return replies
   }
 
@@ -157,6 +157,13 @@ export class PostgresConnection implements Connection {
   close(): Promise<void> {
     this.#closing ??= this.#user.leave(this.#client)
     return this.#closing
+  }
+
+  /** Whoever does not hear would not learn that somebody begins to wait: that nobody does is said only to those who hear. */
+  #asHeard<T extends ClaimReply | BeatReply>(reply: T): T {
+    if (!('isWanted' in reply) || this.#user.ears.isHearing) return reply
+    const { isWanted: _isWanted, ...told } = reply
+    return told as T
   }
 
   #onGap({ push }: ClientContext): void {

@@ -7,6 +7,7 @@ export function decodePush(push: Push): Push {
   switch (push.type) {
     case 'granted':
     case 'lost':
+    case 'wanted':
       return { ...push, resource: decodeText(push.resource), id: decodeText(push.id) }
     case 'state':
       return { ...push, key: decodeText(push.key) }

@@ -263,9 +263,11 @@ export const cohortCases: readonly CaseSpec[] = [
       const next = new Watched(scene.lock('door', locks).acquire({ lease: leaseMs }))
       store.cut('pulse')
       await eventually('half of the lease is over', () => first.remainingMs < half)
+      const claims = store.count('claim')
       const wasHeld = await first.release()
       await pass(20)
-      assert.equal(next.isSettled, false)
+      // Where the store cannot tell whether others wait, the turn is over, and it is had anew.
+      assert.ok(!next.isSettled || store.count('claim') > claims, 'it was passed on as it was')
       store.heal()
       const hold = await inTime('the neighbour', next.promise)
       // Where the machine stood still for too long, it was lost and is had anew.

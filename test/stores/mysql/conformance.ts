@@ -1,14 +1,14 @@
 import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { mysql } from '../../../src/stores/mysql/index.js'
-import { runCases, type Share } from '../../conformance/run-cases.js'
+import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
 import { borrowMariadb } from '../../servers/mariadb.js'
 import { type DriverName, openPool, type Pool } from './pools.js'
 import { spaced } from './spaced-store.mjs'
 
-/** The conformance suite through one driver and one pool, each case with spaces of its own. */
-export function runCasesOnMysql(driver: DriverName, title: string, share?: Share): void {
+/** The conformance suite through one driver and one pool, each case with spaces of its own; `strict`: which of the cases to run in strict order. */
+export function runCasesOnMysql(driver: DriverName, title: string, share?: Share, strict?: Share): void {
   describeOn(
     'mariadb',
     title,
@@ -41,6 +41,7 @@ export function runCasesOnMysql(driver: DriverName, title: string, share?: Share
         },
       }
       runCases(subject, share)
+      if (strict) runStrictCases(subject, strict)
     },
     { own: false },
   )

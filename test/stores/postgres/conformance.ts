@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { systemEnv } from '../../../src/base/env.js'
 import { type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
-import { runCases, type Share } from '../../conformance/run-cases.js'
+import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn, type ServerName } from '../../servers/availability.js'
 import { openPool, type Pool } from './pools.js'
 import { spaced } from './spaced-store.mjs'
@@ -14,6 +14,15 @@ interface Place {
   stop(): Promise<unknown>
 }
 
+interface RunOptions {
+  /** Whether it must be a server of its own. */
+  own?: boolean
+  needs?: ServerName
+  share?: Share
+  /** Which of the cases to run in strict order. */
+  strict?: Share
+}
+
 /**
  * The conformance suite through one driver and one pool, each case with spaces of its own. Its clients are of two store values in turn, so that
  * some hand-offs stay inside one and some go from one to the other.
@@ -22,7 +31,7 @@ export function runCasesOnPostgres(
   driver: NonNullable<PostgresOptions['driver']>,
   title: string,
   start: () => Promise<Place>,
-  { own = true, needs = 'postgres', share }: { own?: boolean; needs?: ServerName; share?: Share } = {},
+  { own = true, needs = 'postgres', share, strict }: RunOptions = {},
 ): void {
   describeOn(
     needs,
@@ -55,6 +64,7 @@ export function runCasesOnPostgres(
         },
       }
       runCases(subject, share)
+      if (strict) runStrictCases(subject, strict)
     },
     { own },
   )

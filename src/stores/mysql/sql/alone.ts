@@ -4,7 +4,7 @@ import type { Names } from './names.js'
 
 /**
  * The short way. Most locks are free when they are asked for, and nobody else has asked when they are given back. Then the hold is kept in the row of the line, and
- * each call is one UPDATE; where it finds the line otherwise it changes nothing, and a routine is asked. The permits of such a hold are the line's `used`, its fence is `last`, its deadline `soonest`,
+ * each call is one UPDATE; where it finds the line otherwise it changes nothing, and a routine is asked. The permits of such a hold are the line's `used`, its fence is the first of the `alone_block` up to `last`, its deadline `soonest`,
  * and `seen` is when it was granted. Everything else needs the line as a whole: `openLine`.
  *
  * No assignment depends on whether an earlier one has been made already: servers and modes differ in that.
@@ -22,16 +22,17 @@ export interface AloneClaim {
   readonly capacity: number
   readonly lease: number
   readonly floor: number
+  readonly block: number
 }
 
 /** Grants a line that is empty; the fence is the insert id of the answer. `at` is the time, for tests; NULL: the server's clock. */
 export function grantAlone({ line }: Names, key: string, claim: AloneClaim, at: string): string {
-  const { id, client, info, permits, capacity, lease, floor } = claim
+  const { id, client, info, permits, capacity, lease, floor, block } = claim
   const wall = at === 'NULL' ? WALL : at
-  return `UPDATE ${line} SET last = LAST_INSERT_ID(GREATEST(last + 1, LEAST(${floor + 1}, ${wall} + ${SKEW_US}), ${wall})),
+  return `UPDATE ${line} SET last = LAST_INSERT_ID(GREATEST(last + 1, LEAST(${floor + 1}, ${wall} + ${SKEW_US}), ${wall})) + ${block - 1},
     soonest = GREATEST(${wall} + shift, seen) + ${lease}, ${tick(wall)}, used = ${permits}, capacity = ${capacity},
-    is_alone = 1, alone_id = ${bytes(id)}, alone_client = ${bytes(client)}, alone_info = ${bytes(info)}
-  WHERE line = ${bytes(key)} AND used = 0 AND next_place IS NULL AND pinned IS NULL AND last < ${FAR} AND ${wall} < ${FAR} - ${SKEW_US}`
+    is_alone = 1, alone_block = ${block}, alone_id = ${bytes(id)}, alone_client = ${bytes(client)}, alone_info = ${bytes(info)}
+  WHERE line = ${bytes(key)} AND used = 0 AND next_place IS NULL AND pinned IS NULL AND last < ${FAR} - ${block} AND ${wall} < ${FAR} - ${SKEW_US + block}`
 }
 
 /** Takes back a hold that is still alone, and has not lapsed. */

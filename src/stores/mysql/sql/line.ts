@@ -51,7 +51,7 @@ export function openLine({ line, claim }: Names): string {
   IF v_is_alone THEN
     SET v_tail = v_tail + 1, v_dirty = TRUE;
     INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
-      SELECT line, v_tail, alone_id, alone_client, used, capacity, last, soonest, NULL, 0, 1, seen, alone_info FROM ${line} WHERE line = v_line;
+      SELECT line, v_tail, alone_id, alone_client, used, capacity, last - alone_block + 1, soonest, NULL, 0, alone_block, seen, alone_info FROM ${line} WHERE line = v_line;
   END IF;`
 }
 

@@ -81,7 +81,10 @@ BEGIN
 
   INSERT INTO holdfast.claim SELECT c.*;
   t.places := t.places + 1;
-  t.next := coalesce(t.next, c.id);
+  IF t.next IS NULL THEN
+    t := holdfast.tell_wanted(t);
+    t.next := c.id;
+  END IF;
   t.is_changed := true;
   t.reply := holdfast.waiting(t, c);
   RETURN t;
@@ -92,7 +95,8 @@ BEGIN
   IF c.fence IS NULL THEN
     RETURN holdfast.waiting(t, c);
   END IF;
-  RETURN jsonb_build_object('status', 'granted', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now));
+  RETURN jsonb_build_object('status', 'granted', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
+    'isWanted', t.next IS NOT NULL);
 END $$;
 
 -- Enters as a hold, with the full lease.
@@ -138,6 +142,9 @@ BEGIN
     t := holdfast.rob(t, old);
   END LOOP;
   c.place := -c.place;
-  RETURN holdfast.settle(holdfast.grant(t, c, r.lease));
+  t := holdfast.settle(holdfast.grant(t, c, r.lease));
+  -- Who waited may fit beside it.
+  t.reply := t.reply || jsonb_build_object('isWanted', t.next IS NOT NULL);
+  RETURN t;
 END $$;
 `

@@ -143,6 +143,17 @@ BEGIN
   RETURN holdfast.tell(t, c.channel, c.client, jsonb_build_object('type', 'lost', 'resource', t.resource, 'id', c.id));
 END $$;
 
+-- Somebody begins to wait: those who pass their hold on inside their process should stop soon.
+CREATE FUNCTION holdfast.tell_wanted(t holdfast.turn) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+DECLARE
+  c holdfast.claim;
+BEGIN
+  FOR c IN SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NOT NULL AND d.block > 1 ORDER BY d.place LOOP
+    t := holdfast.tell(t, c.channel, c.client, jsonb_build_object('type', 'wanted', 'resource', t.resource, 'id', c.id));
+  END LOOP;
+  RETURN t;
+END $$;
+
 -- The first of as many fences as asked for. The caller's memory of a fence is believed up to a minute ahead of the clock.
 CREATE FUNCTION holdfast.take_fence(t holdfast.turn, p_floor bigint, p_block bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE

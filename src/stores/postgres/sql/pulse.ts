@@ -28,23 +28,24 @@ BEGIN
   RETURN holdfast.answer(replies, news, is_durable);
 END $$;
 
+-- One by one: a join, planned while the table was small, reads the whole line for each beat.
 CREATE FUNCTION holdfast.refresh(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
 DECLARE
-  found_any boolean;
-  found_held boolean;
+  b record;
+  is_held boolean;
 BEGIN
-  WITH refreshed AS (
+  FOR b IN SELECT * FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint, block bigint) LOOP
     UPDATE holdfast.claim d SET
         expires = greatest(d.expires, CASE WHEN d.fence IS NULL THEN t.now + b.presence ELSE least(t.now + b.lease, d.since + d.max_hold) END),
-        permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END
-      FROM (SELECT r.id, max(r.lease) AS lease, max(r.presence) AS presence, min(r.permits) AS permits
-        FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint) GROUP BY r.id) b
-      WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now RETURNING d.fence
-  )
-  SELECT count(*) > 0, coalesce(bool_or(r.fence IS NOT NULL), false) INTO found_any, found_held FROM refreshed r;
-  t.is_changed := t.is_changed OR found_any;
-  t.is_stale := t.is_stale OR found_held;
-  t.is_durable := t.is_durable OR found_held;
+        permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END,
+        block = CASE WHEN d.fence IS NULL THEN d.block ELSE greatest(d.block, b.block) END
+      WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now RETURNING d.fence IS NOT NULL INTO is_held;
+    IF FOUND THEN
+      t.is_changed := true;
+      t.is_stale := t.is_stale OR is_held;
+      t.is_durable := t.is_durable OR is_held;
+    END IF;
+  END LOOP;
   RETURN t;
 END $$;
 
@@ -53,9 +54,10 @@ BEGIN
   SELECT jsonb_agg(jsonb_build_array(b.n, CASE
       WHEN c.id IS NULL THEN '{"status": "gone"}'
       WHEN c.fence IS NULL THEN holdfast.waiting(t, c)
-      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now)) END)) INTO t.reply
+      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
+        'isWanted', t.next IS NOT NULL) END)) INTO t.reply
     FROM jsonb_to_recordset(p_beats) AS b(n integer, id text)
-    LEFT JOIN holdfast.claim c ON c.line = t.id AND c.id = b.id AND c.expires > t.now;
+    LEFT JOIN LATERAL (SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now OFFSET 0) c ON true;
   RETURN t;
 END $$;
 

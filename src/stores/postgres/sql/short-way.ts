@@ -13,7 +13,7 @@ DECLARE
   wall bigint := holdfast.clock(p_at);
   l holdfast.line;
 BEGIN
-  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity THEN
+  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity AND r.block <= 1000000 THEN
     UPDATE holdfast.line SET last = greatest(last + 1, least(r.floor + 1, wall + 60000000), wall) + r.block - 1,
         seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall, places = places + 1,
         used = r.permits, capacity = r.capacity, soonest = greatest(wall + shift, seen) + least(r.lease, r.max_hold),
@@ -25,7 +25,7 @@ BEGIN
     RETURN holdfast.calls(p_space, p_resource, '[' || p_call || ']', 1, p_channel, p_at);
   END IF;
   RETURN jsonb_build_object('reply', jsonb_build_array(jsonb_build_object('status', 'granted', 'fence', l.last - r.block + 1,
-    'leaseMs', holdfast.ms(l.soonest - l.seen))), 'news', jsonb '[]');
+    'leaseMs', holdfast.ms(l.soonest - l.seen), 'isWanted', false)), 'news', jsonb '[]');
 END $$;
 
 CREATE FUNCTION holdfast.give_back(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
