@@ -16,7 +16,7 @@ export class Operator {
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    const line = await this.#places.list(resource)
+    const line = await this.#places.listInSync(resource)
     const views = await this.#views(resource, line)
     const robbed = views.filter((view) => view.fence !== null && (fence === null || view.fence === fence))
     const names = new Set(robbed.map(({ id }) => id))
@@ -26,7 +26,7 @@ export class Operator {
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     const path = this.#places.lineOf(resource)
-    const line = await this.#places.list(resource)
+    const line = await this.#places.listInSync(resource)
     // Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
     const isDeclared = declared === capacity && line.claims.every((claim) => claim.capacity === capacity)
     const { holds } = line

@@ -84,6 +84,12 @@ export class Places {
     return listing
   }
 
+  /** The line with everything that was done to it anywhere before: the server that we are at may lag behind what our user has heard from elsewhere. */
+  async listInSync(resource: string): Promise<Line> {
+    await this.session.zk.sync()
+    return this.list(resource)
+  }
+
   /** The claim of this client that has that node. */
   stayAt(path: string): Stay | undefined {
     return this.#stays.get(path)

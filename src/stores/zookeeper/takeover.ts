@@ -17,7 +17,7 @@ export async function steal(
 ): Promise<boolean | ClaimReply> {
   const { resource, permits, capacity } = request
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-    const line = await places.list(resource)
+    const line = await places.listInSync(resource)
     if (!line.agrees(request))
       return { status: 'refused', reason: 'capacity', capacity: line.capacity ?? capacity }
     const last = line.holds.at(-1)
@@ -35,7 +35,7 @@ export async function adopt(
   { resource, permits }: ClaimRequest,
   adopts: { id: string; fence: number },
 ): Promise<ClaimReply | true> {
-  const old = (await places.list(resource)).holds.find(({ id }) => id === adopts.id)
+  const old = (await places.listInSync(resource)).holds.find(({ id }) => id === adopts.id)
   const stat = old && (await places.session.zk.exists(`${places.lineOf(resource)}/${old.name}`)).stat
   const isHeld = old && stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
   // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.

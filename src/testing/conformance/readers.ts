@@ -125,6 +125,7 @@ export const readersCases: readonly CaseSpec[] = [
     title: 'fences that came with a grant are not for those who came after it',
     behaviours: [66, 75],
     async run(scene) {
+      if (!(await scene.tellsOfWaiters())) return
       const { read, store } = readers(scene)
       const first = await read.acquire({ lease })
       const writer = scene.client().readWrite('config').write.acquire({ lease })
