@@ -17,6 +17,11 @@ export function pass(ms: number): Promise<void> {
   })
 }
 
+/** As if the process had been stopped: no timer and no message comes through meanwhile. For cases that run alone. */
+export function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
 /** Resolves as soon as the condition holds; fails, saying what was waited for, when patience is over. */
 export async function eventually(
   what: string,

@@ -12,6 +12,7 @@ import {
   pass,
   rejectsWith,
   settled,
+  standStill,
   Watched,
 } from './checks.js'
 import { type InterceptedStore, sayNothing } from './intercepted-store.js'
@@ -244,6 +245,22 @@ export const cohortCases: readonly CaseSpec[] = [
       const last = await inTime('the third', third.promise)
       assertIncreasing([first.fence, bearer.fence, last.fence])
       await last.release()
+    },
+  },
+  {
+    title: 'a process that stood still beyond the lease passes nothing on',
+    behaviours: [42, 44, 66],
+    alone: true,
+    async run(scene) {
+      const { locks, store } = cohort(scene)
+      const first = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
+      const next = scene.lock('door', locks).acquire({ lease: RENEWED_MS })
+      standStill(RENEWED_MS)
+      assert.equal(await first.release(), false)
+      const hold = await inTime('the neighbour', next)
+      assert.ok(hold.isValid && hold.fence > first.fence)
+      assert.equal(store.count('claim'), 2)
+      await hold.release()
     },
   },
   {

@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Lock } from '../../primitives/lock.js'
-import { assertIncreasing, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
+import {
+  assertIncreasing,
+  eventually,
+  inTime,
+  pass,
+  rejectsWith,
+  settled,
+  standStill,
+  Watched,
+} from './checks.js'
 import { type InterceptedStore, sayNothing } from './intercepted-store.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
@@ -426,10 +435,6 @@ function holdAnswers(store: InterceptedStore): { pass(): void } {
     gate = deferred<void>()
   }
   return { pass }
-}
-
-function standStill(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 function readers(
