@@ -12,7 +12,7 @@ export default defineConfig({
     pool: 'forks',
     // The tests mostly wait: for leases, for other processes.
     maxWorkers: 2,
-    maxConcurrency: 16,
+    maxConcurrency: 10,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // What must happen is waited for longer than a busy machine takes.

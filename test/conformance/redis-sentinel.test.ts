@@ -6,11 +6,11 @@ import { runCasesOnClient, runCasesOnRedis } from '../stores/redis/conformance.j
 const start = () => startRedisSentinel(() => ({}), 60_000)
 
 runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', start, {
-  share: { part: 0, of: 5 },
+  share: { part: 0, of: 7 },
 })
 
 runCasesOnRedis('redis', 'redis with Sentinels through node-redis', start, {
-  share: { part: 2, of: 5 },
+  share: { part: 2, of: 7 },
   order: 'strict',
 })
 
@@ -27,5 +27,5 @@ runCasesOnClient(
     return { client, end: () => client.destroy() }
   },
   // Few: it sends one command at a time, and waits for each.
-  { share: { part: 4, of: 15 } },
+  { share: { part: 4, of: 21 } },
 )
