@@ -88,11 +88,12 @@ export class Crowd {
     const { leaseMs, askedLeaseMs = leaseMs } = this.#options
     let longHoldAt = now() + Math.random() * LONG_HOLD_EVERY_LEASES * leaseMs
     while (!this.#isOver) {
+      const askedAt = now()
       try {
         const hold = await client.mutex(resource).acquire({ lease: askedLeaseMs })
         const isLong = LONG_HOLDERS.includes(index) && now() >= longHoldAt
         if (isLong) longHoldAt = now() + LONG_HOLD_EVERY_LEASES * leaseMs
-        await this.#work(index, hold, isLong)
+        await this.#work(index, hold, askedAt, isLong)
       } catch (error) {
         this.judge.failed(error)
         await pass(10)
@@ -100,9 +101,9 @@ export class Crowd {
     }
   }
 
-  async #work(client: number, hold: Hold, isLong: boolean): Promise<void> {
+  async #work(client: number, hold: Hold, askedAt: number, isLong: boolean): Promise<void> {
     const { leaseMs } = this.#options
-    const watched = this.judge.granted(client, hold)
+    const watched = this.judge.granted(client, hold, askedAt)
     const holdMs = isLong ? LONG_HOLD_LEASES * leaseMs : Math.random() * LONGEST_SHORT_HOLD_MS
     const until = now() + holdMs
     while (now() < until && hold.isValid && !this.#isOver) {

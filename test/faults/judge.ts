@@ -7,6 +7,8 @@ export interface Grant {
   readonly client: number
   readonly resource: string
   readonly fence: number
+  /** When its holder began to ask for it, and when it had it. */
+  readonly askedAt: number
   readonly at: number
 }
 
@@ -44,8 +46,8 @@ export class Judge {
   readonly #highest = new Map<string, Grant>()
   readonly #last = new Map<string, number>()
 
-  granted(client: number, hold: Hold): WatchedHold {
-    const grant = { client, resource: hold.resource, fence: hold.fence, at: now() }
+  granted(client: number, hold: Hold, askedAt: number): WatchedHold {
+    const grant = { client, resource: hold.resource, fence: hold.fence, askedAt, at: now() }
     this.#compare(grant, hold)
     this.grants.push(grant)
     this.#open.set(hold, grant)
@@ -61,6 +63,14 @@ export class Judge {
   /** When the client was last granted the resource; 0 if never. */
   lastGrant(client: number, resource: string): number {
     return this.#last.get(`${client} ${resource}`) ?? 0
+  }
+
+  /**
+   * Fences that fell for certain. Where a hold from before a loss of data can meet one from after it, the older one may be read last, and
+   * `lowered` names the two; whoever asked only when the higher fence was out has no such excuse.
+   */
+  get fallen(): Conflict[] {
+    return this.lowered.filter(({ earlier, later }) => later.askedAt > earlier.at)
   }
 
   /** What must not be, whatever the fault: empty lists. `mayConflict` excuses conflicts that the store's page names. */

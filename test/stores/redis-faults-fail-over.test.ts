@@ -36,7 +36,7 @@ describeOn('redis', 'fail-over of Redis', () => {
       await old.restart({ keepData: true })
       await group.replicating()
     }
-    expect(crowd.judge.lowered).toEqual([])
+    expect(crowd.judge.fallen).toEqual([])
     await judged(crowd, losses.excuse)
   })
 
@@ -53,7 +53,7 @@ describeOn('redis', 'fail-over of Redis', () => {
       await old.restart({ keepData: true })
       await cluster.serving()
     }
-    expect(crowd.judge.lowered).toEqual([])
+    expect(crowd.judge.fallen).toEqual([])
     await judged(crowd, losses.excuse)
   })
 
@@ -71,7 +71,7 @@ describeOn('redis', 'fail-over of Redis', () => {
     { timeout: LIMIT_MS },
     async () => {
       const { crowd, losses } = await failOver({ offsetS: 0, lacksLastGrants: true })
-      expect(crowd.judge.lowered).toEqual([])
+      expect(crowd.judge.fallen).toEqual([])
       await judged(crowd, losses.excuse)
     },
   )

@@ -65,7 +65,7 @@ describeOn('redis', 'faults of a Redis server', () => {
       await crowd.recovered()
     }
     await keeper.close()
-    expect(crowd.judge.lowered).toEqual([])
+    expect(crowd.judge.fallen).toEqual([])
     await judged(crowd, losses.excuse)
   }
 
