@@ -13,7 +13,8 @@ describeOn('zookeeper', 'generated histories on the ZooKeeper store', () => {
   })
   afterAll(() => server?.stop())
 
-  it('agree with the model', async () => {
+  // A difference is made smaller before it is told, and each attempt takes a tenth of a second here.
+  it('agree with the model', { timeout: 300_000 }, async () => {
     const makeStore = () => routed(zookeeper(server.address, { root: `/history-${roots++}`, tick: '200ms' }))
     await storeHistories({
       makeStore,

@@ -16,6 +16,8 @@ export class Ledger {
   readonly #versions = new Set<string>()
   /** By resource, its newest hold's fence. */
   readonly #newestHold = new Map<string, number>()
+  /** The same as it was before the last call. */
+  #newestBefore = new Map<string, number>()
   /** By resource and claim, what a grant of that claim must be above. */
   readonly #grantsAbove = new Map<string, number>()
   #fresh: number[] = []
@@ -62,9 +64,13 @@ export class Ledger {
     return Object.fromEntries(fields)
   }
 
-  /** Takes a store at its word: while this claim waits, no fence of the resource is above that number; its own will be. */
+  /**
+   * Takes a store at its word: while this claim waits, no fence of the resource is above that number; its own will be. Where everybody looks
+   * at the line for himself (`group`), another one whom the same call let in may take his fence after that look.
+   */
   promise(resource: string, id: string, grantsAbove: number): void {
-    const newest = this.#newestHold.get(resource) ?? 0
+    const known = this.#scope === 'group' ? this.#newestBefore : this.#newestHold
+    const newest = known.get(resource) ?? 0
     assert(
       grantsAbove >= newest,
       `${id} waits and is to be granted above ${grantsAbove}, but ${resource} is at ${newest}`,
@@ -76,6 +82,7 @@ export class Ledger {
   check(given: readonly Given[], wallMs: number): void {
     const fresh = this.#fresh.sort((a, b) => a - b).map((number) => this.#entry(number, given))
     this.#fresh = []
+    this.#newestBefore = new Map(this.#newestHold)
     for (const { kind, name, first } of fresh.filter((entry) => entry.kind === 'version')) {
       assert(!this.#versions.has(`${name} ${first}`), `a ${kind} of ${name} came twice: ${first}`)
       this.#versions.add(`${name} ${first}`)
