@@ -214,10 +214,16 @@ export const lossCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
+      const never = new Promise<never>(() => {})
+      let isStill = false
+      store.around = async (_call, go) => {
+        const reply = await (isStill ? never : go())
+        return isStill ? never : reply
+      }
       const late = new Watched(scene.lock('door', locks).acquire({ lease: SHORT_MS }))
       await scene.waiting('door', 1)
-      // As if the waiter's process stood still from here on: nothing of it gets through, nothing reaches it.
-      store.hang()
+      // As if the waiter's process stood still from here on: nothing of it gets through, nothing reaches it, also no answer that is under way.
+      isStill = true
       const news = deferred<void>()
       store.onPush = (_news, deliver) => void news.promise.then(deliver)
       const next = scene.lock('door', scene.client({ presence: RENEWED_MS })).acquire({ lease: LONG_MS })
