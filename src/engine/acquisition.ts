@@ -158,7 +158,7 @@ export class Acquisition implements ClaimListener, Member {
   }
 
   passOn(): boolean {
-    if (!this.#cohort || this.#cohort.size === 0) return false
+    if (!this.#cohort?.isNextInOrder) return false
     return this.canGoOn && this.#cohort.passOn(this.#claim)
   }
 

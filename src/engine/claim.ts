@@ -97,6 +97,8 @@ export class Claim {
   #placeUntil = 0
   /** A grant that is not above this fence was given to an earlier stay in line under the same id, which has lapsed since. */
   #grantsAbove = 0
+  /** A reader waits in the place of a neighbour who gave up. It may be a grant by now, older than others that this reader has seen. */
+  hasOldPlace = false
   /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
   sessionMs = Infinity
   /** When to speak of this claim in a pulse. */
@@ -185,8 +187,6 @@ export class Claim {
   /** Whether the hold that stood on it may be followed by a neighbour's at this moment, or a reader's be joined by one. */
   canGoOn(now: number): boolean {
     if (now >= this.validUntil || this.permits !== this.spec.permits) return false
-    // A writer waits: it stops later readers, in its own process as in others.
-    if (this.isShared && this.baton?.isWanted === true) return false
     return this.baton?.canGoOn(now) === true
   }
 
@@ -206,6 +206,7 @@ export class Claim {
     // A push that is still under way may tell of the grant once more: its fences have been given out.
     this.#grantsAbove = Math.max(other.#grantsAbove, other.fence)
     this.#placeUntil = other.#placeUntil
+    this.hasOldPlace = this.isShared
     this.sessionMs = other.sessionMs
     this.dueAt = other.dueAt
     this.isBeating = other.isBeating
@@ -257,6 +258,7 @@ export class Claim {
    */
   asked(now: number, { isKeptAsAsked, baton }: { isKeptAsAsked: boolean; baton: Baton | null }): void {
     this.grant = 0
+    this.hasOldPlace = false
     this.baton = baton
     this.acknowledgedAt = now
     this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
@@ -284,6 +286,14 @@ export class Claim {
   handedOffUntil(): number {
     const until = Math.min(this.#placeUntil, this.acknowledgedAt + (this.spec.maxHoldMs ?? Infinity))
     return until - driftMs(this.spec.presenceMs)
+  }
+
+  /** The store has granted the place of somebody else, whose fences are not for this one: it has to ask for others. */
+  takeOldGrant(grant: number, now: number): void {
+    if (this.grant === grant) return
+    this.grant = grant
+    this.baton?.granted(grant, now)
+    this.baton?.dropFences()
   }
 
   /** `grant` is the fence by which the store knows it. */

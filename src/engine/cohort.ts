@@ -7,7 +7,7 @@ import type { Cohorts } from './cohorts.js'
 /** One of those who want the same in the same process. */
 export interface Member {
   readonly claim: Claim
-  /** Its number among the readers that have come to its cohort. */
+  /** Its number among those who have come to a cohort of their client. */
   arrival: number
   /** Its turn to stand in the store's line for the others. */
   start(): void
@@ -32,7 +32,7 @@ const TURNS_AHEAD = 4
  * wait here, in order of arrival, and get what it leaves behind.
  */
 export class Cohort {
-  readonly #all: Cohorts
+  protected readonly all: Cohorts
   /** What they ask for: all their claims are alike, but for the id. */
   readonly pattern: Claim
   /** null: nobody has waited here yet, as it is with most locks. */
@@ -45,7 +45,7 @@ export class Cohort {
   #letProcessEnd: Cancel = nothing
 
   constructor(all: Cohorts, pattern: Claim) {
-    this.#all = all
+    this.all = all
     this.pattern = pattern
   }
 
@@ -59,6 +59,17 @@ export class Cohort {
     )
   }
 
+  /** The arrival of the one who stands in the store's line, while it does. */
+  get waitingSince(): number {
+    return this.front?.claim.isPending ? this.front.arrival : Infinity
+  }
+
+  /** Whether the next one may go on with what the front has: not where somebody who asks in other words came earlier. */
+  get isNextInOrder(): boolean {
+    const { next } = this
+    return next !== undefined && !this.all.isOvertaking(next)
+  }
+
   /** How many wait here. */
   get size(): number {
     return this.#line?.size ?? 0
@@ -66,6 +77,7 @@ export class Cohort {
 
   /** The first one stands in the store's line, the others wait here. */
   enter(member: Member): void {
+    member.arrival = ++this.all.arrivals
     if (!this.front) {
       this.front = member
       return member.start()
@@ -74,7 +86,7 @@ export class Cohort {
     this.#inOrder ??= this.#line.values()
     this.#line.add(member)
     // Somebody waits for this: the process must not end for want of other work.
-    if (this.#line.size === 1) this.#letProcessEnd = this.#all.keepAlive.begin()
+    if (this.#line.size === 1) this.#letProcessEnd = this.all.keepAlive.begin()
     member.queue()
   }
 
@@ -107,7 +119,7 @@ export class Cohort {
     if (this.front?.claim !== claim) return
     this.front = this.takeNext() ?? null
     if (this.front) this.front.start()
-    else this.#all.forget(this)
+    else this.all.forget(this)
   }
 
   /** What the store has told the one at the front is true for all. */

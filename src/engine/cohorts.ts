@@ -1,6 +1,6 @@
 import type { HoldfastError } from '../base/errors.js'
 import type { Claim } from './claim.js'
-import { Cohort } from './cohort.js'
+import { Cohort, type Member } from './cohort.js'
 import type { KeepAlive } from './keep-alive.js'
 import { Readers } from './readers.js'
 
@@ -9,6 +9,8 @@ export class Cohorts {
   readonly keepAlive: KeepAlive
   /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
   readonly #byResource = new Map<string, Cohort | Cohort[]>()
+  /** How many have come to any of them. */
+  arrivals = 0
 
   constructor(keepAlive: KeepAlive) {
     this.keepAlive = keepAlive
@@ -22,6 +24,12 @@ export class Cohorts {
     const all = Array.isArray(known) ? known : [known]
     const found = all.find((cohort) => cohort.matches(claim))
     return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
+  }
+
+  /** Whether somebody of another cohort has waited for the resource since before this one came. */
+  isOvertaking({ claim, arrival }: Member): boolean {
+    const known = this.#byResource.get(claim.resource)
+    return Array.isArray(known) && known.some((cohort) => cohort.waitingSince < arrival)
   }
 
   forget(cohort: Cohort): void {

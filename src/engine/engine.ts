@@ -368,8 +368,10 @@ export class Engine {
     if (!claim) return void this.withdraw(news.resource, news.id)
     if (!claim.isPending || !claim.canBeGranted(news.fence)) return
     claim.phase = 'waiting'
+    if (claim.hasOldPlace) claim.takeOldGrant(news.fence, this.env.now())
     const validUntil = claim.handedOffUntil()
-    if (this.capabilities.confirmHandOffs || validUntil <= this.env.now()) return this.pulse.hurry(claim)
+    const isToConfirm = this.capabilities.confirmHandOffs || claim.needsFences
+    if (isToConfirm || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
     if (claim.isAboutToEnd(this.env.now())) this.pulse.hurry(claim)
     else this.pulse.plan(claim)

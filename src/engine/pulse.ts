@@ -152,6 +152,7 @@ export class Pulse {
   #applyHeld(claim: Claim, beat: Beat, reply: Held, sentAt: number): void {
     if (claim.phase === 'held' && claim.grant !== reply.fence) return this.#takenOver(claim)
     claim.baton?.answered(reply.isWanted, sentAt)
+    if (claim.hasOldPlace) claim.takeOldGrant(reply.fence, this.#context.env.now())
     // This was asked before it was passed on: nobody has asked for the fence of the one who has it now.
     if (claim.needsFences && (reply.block === undefined || claim.isHurried))
       return this.#again(claim, this.#context.env.now())

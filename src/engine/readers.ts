@@ -1,3 +1,4 @@
+import type { Baton } from './baton.js'
 import type { Claim } from './claim.js'
 import { Cohort, type Member } from './cohort.js'
 
@@ -7,12 +8,13 @@ import { Cohort, type Member } from './cohort.js'
  * and the fence of a later hold is greater than that of every earlier one.
  */
 export class Readers extends Cohort {
-  #arrived = 0
   /** How many had arrived when fences were asked for last. Who came later has to wait for the next answer. */
   #asked = 0
+  /** How many had arrived when the grant came that they share now. */
+  #invited = 0
+  #baton: Baton | null = null
 
   override enter(member: Member): void {
-    member.arrival = ++this.#arrived
     super.enter(member)
     if (this.front !== member) this.#goOn()
   }
@@ -22,7 +24,7 @@ export class Readers extends Cohort {
     if (this.front?.claim !== claim) return 0
     // While it waits in line, its fences come with the grant, for those who were here when it was sent.
     if (claim.phase === 'waiting' && !claim.needsFences) return 0
-    this.#asked = this.#arrived
+    this.#asked = this.all.arrivals
     return this.size + (claim.phase === 'held' ? 0 : 1)
   }
 
@@ -30,10 +32,19 @@ export class Readers extends Cohort {
     const { front } = this
     const { baton } = claim
     if (front?.claim !== claim || !baton) return
-    while (this.#isNextAskedFor && !baton.isOutOfFences && front.canGoOn)
+    if (this.#baton !== baton) this.#invited = this.all.arrivals
+    this.#baton = baton
+    while (this.#isNextAskedFor && this.isNextInOrder && !baton.isOutOfFences && front.canGoOn)
       this.takeNext()?.join(claim, baton.takeFence())
     baton.dropFences()
     this.#goOn()
+  }
+
+  /** A writer that waits stops those who come later; those who were here when the grant came enter together. */
+  override get isNextInOrder(): boolean {
+    const { next, front } = this
+    if (!next || !super.isNextInOrder) return false
+    return front?.claim.baton?.isWanted !== true || next.arrival <= this.#invited
   }
 
   get #isNextAskedFor(): boolean {
@@ -45,7 +56,7 @@ export class Readers extends Cohort {
   #goOn(): void {
     const { front } = this
     if (this.size === 0 || front?.claim.phase !== 'held') return
-    if (front.canGoOn) front.askForFences()
+    if (front.canGoOn && this.isNextInOrder) front.askForFences()
     else this.over(front.claim)
   }
 }

@@ -68,6 +68,55 @@ export const readersCases: readonly CaseSpec[] = [
     },
   },
   {
+    title:
+      'readers and writers of one process come in as they asked: neither kind passes the lock by the other',
+    behaviours: [72, 80, 81],
+    async run(scene) {
+      const { read, write } = scene.client({ order: 'cohort' }).readWrite('config')
+      const holder = await write.acquire({ lease })
+      const served: string[] = []
+      const ask = (lock: Lock, name: string) => lock.run(() => void served.push(name), { lease })
+      const all = [
+        ask(read, 'reader 1'),
+        ask(read, 'reader 2'),
+        ask(write, 'writer 1'),
+        ask(write, 'writer 2'),
+        ask(read, 'reader 3'),
+        ask(write, 'writer 3'),
+      ]
+      await scene.waiting('config', 1)
+      await holder.release()
+      await inTime('everybody', Promise.all(all))
+      const inOrder = ['reader 1', 'reader 2', 'writer 1', 'writer 2', 'reader 3', 'writer 3']
+      assert.deepEqual(served, inOrder)
+      await scene.empty('config')
+    },
+  },
+  {
+    title:
+      'a reader that gets the place of one who gave up has a greater fence than those that came before it',
+    behaviours: [66, 75],
+    async run(scene) {
+      const { read, store } = readers(scene)
+      const other = scene.client().readWrite('config')
+      const writer = await other.write.acquire({ lease })
+      const giveUp = new AbortController()
+      const gone = settled(read.acquire({ lease, signal: giveUp.signal }))
+      await scene.waiting('config', 1)
+      const late: (() => void)[] = []
+      store.onPush = (_news, deliver) => void late.push(deliver)
+      // From here on the place is a grant, which nobody knows of when it goes to the next one.
+      await writer.release()
+      const before = await other.read.acquire({ lease })
+      const next = read.acquire({ lease })
+      giveUp.abort()
+      await gone
+      store.heal()
+      for (const deliver of late) deliver()
+      assertIncreasing([before.fence, (await inTime('the next reader', next)).fence])
+    },
+  },
+  {
     title: 'the fence of a reader that comes later is greater than those of other processes that came before',
     behaviours: [66, 75],
     async run(scene) {
