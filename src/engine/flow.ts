@@ -70,10 +70,13 @@ export class Frame {
     forget()
   }
 
-  /** Whether its hold, or that of a frame around it on the same claim, can be trusted and was not given back. */
-  isHeld(now: number): boolean {
+  /**
+   * Whether its hold, or that of a frame around it on the same claim, can be trusted and was not given back. If its time is over, it is lost from now on:
+   * whoever is inside would otherwise wait for himself, should a late answer renew it.
+   */
+  isHeld(): boolean {
     const { claim } = this.entry
-    if (!claim.isValid(now)) return false
+    if (!this.engine.checkValidity(claim)) return false
     for (let frame: Frame | undefined = this; frame; frame = frame.parent)
       if (claim.has(frame.entry)) return true
     return false
@@ -91,7 +94,7 @@ export function currentFrame(): Frame | undefined {
 /** The frames of the current async flow whose holds stand, innermost first. */
 export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (frame.engine === engine && frame.isHeld(engine.env.now())) yield frame
+    if (frame.engine === engine && frame.isHeld()) yield frame
   }
 }
 

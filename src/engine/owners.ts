@@ -20,7 +20,7 @@ export class Owners {
     const key = keyOf(spec.resource, spec.owner)
     for (;;) {
       const known = this.#known.get(key)
-      if (known && 'claim' in known && known.claim.isValid(env.now())) return known.claim.enter(spec.permits)
+      if (known && this.#isHeld(known)) return known.claim.enter(spec.permits)
       const left = limitsLeft(limits, deadline, env.now())
       if (!known || 'claim' in known) return this.#acquireNew(key, spec, left)
       if (left.waitMs === 0) return null
@@ -33,7 +33,12 @@ export class Owners {
   /** Whether that owner holds that resource here. */
   holds(resource: string, owner: string): boolean {
     const known = this.#known.get(keyOf(resource, owner))
-    return known !== undefined && 'claim' in known && known.claim.isValid(this.#engine.env.now())
+    return known !== undefined && this.#isHeld(known)
+  }
+
+  /** One whose time is over is lost from now on: its owner would otherwise wait for himself, should a late answer renew it. */
+  #isHeld(known: Known): known is { claim: Claim } {
+    return 'claim' in known && this.#engine.checkValidity(known.claim)
   }
 
   async #acquireNew(key: string, spec: ClaimSpec, limits: Limits): Promise<Entry | null> {

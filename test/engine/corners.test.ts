@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { Env } from '../../src/base/env.js'
 import type { BeatReply, Connection, Push, Store } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -165,4 +166,59 @@ it.each(['fair', '', null, 1])('connects nothing for a client with the order %j'
   for (const make of [() => locks.mutex('r', options), () => locks.readWrite('r', options)])
     expect(make).toThrow("order must be 'cohort' or 'strict'")
   await locks.close()
+})
+
+/** A client whose clock can go on while its timers do not, as it is straight after a process has stood still. */
+function whoStandsStill() {
+  const { virtual, store } = world()
+  const process = virtual.env({ name: 'sleeper' })
+  let asleepMs = 0
+  const env: Env = {
+    now: () => process.now() + asleepMs,
+    wallMs: () => process.wallMs() + asleepMs,
+    random: () => process.random(),
+    id: () => process.id(),
+    timer: (ms, run, options) => process.timer(ms, run, options),
+  }
+  const { slow, wrapped } = withSlowPulse(store)
+  const locks = new Holdfast(wrapped, { env })
+  return { virtual, slow, locks, sleep: (ms: number) => (asleepMs += ms) }
+}
+
+it('waits for no outer hold of its own whose time is over, also where a late answer would have renewed it', async () => {
+  const { virtual, slow, locks, sleep } = whoStandsStill()
+  const { read, write } = locks.readWrite('r')
+  const work = read.run(
+    async (outer) => {
+      const { signal } = outer
+      slow.isArmed = true
+      await virtual.run(virtual.timeMs + 400)
+      expect(slow.pulses).toBe(1)
+      const writing = write.run(() => {}, { owner: 'another', wait: 5000 }).catch(() => {})
+      sleep(900)
+      const inner = read.run(() => 'inside again', { lease: 900 })
+      // Before any timer runs.
+      expect(signal.aborted).toBe(true)
+      slow.letGo()
+      expect(await virtual.until(inner, 10_000)).toBe('inside again')
+      await virtual.until(writing)
+    },
+    { lease: 900 },
+  )
+  await expect(virtual.until(work)).rejects.toMatchObject({ code: 'HOLD_LOST' })
+  await virtual.until(locks.close())
+})
+
+it('lets an owner wait for no earlier hold of his own whose time is over', async () => {
+  const { virtual, slow, locks, sleep } = whoStandsStill()
+  const options = { owner: 'me', lease: 900 }
+  const { signal } = await virtual.until(locks.mutex('r').acquire(options))
+  slow.isArmed = true
+  await virtual.run(virtual.timeMs + 400)
+  sleep(900)
+  const again = locks.mutex('r').acquire(options)
+  expect(signal.aborted).toBe(true)
+  slow.letGo()
+  expect((await virtual.until(again, 10_000)).isValid).toBe(true)
+  await virtual.until(locks.close())
 })
