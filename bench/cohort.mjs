@@ -82,11 +82,14 @@ async function besidePeers(url, { processes, tasks, ms, rounds }) {
   const [evenness, commands] = [{}, {}]
   const names = [...PEERS, ...ORDERS.map((order) => `holdfast ${order}`)]
   const measure = async (name) => {
-    const before = await commandsOf(client)
+    let before = 0
+    const onWarm = async () => {
+      before = await commandsOf(client)
+    }
     // The peers sleep most of the time: fewer turns tell the same of them.
     const turns = Math.ceil(ms / (PEERS.includes(name) ? 60 : 3))
-    const result = await contended({ suite: 'cohort', name, folder: url, processes, tasks, turns })
-    const sent = (await commandsOf(client)) - before - 1
+    const result = await contended({ suite: 'cohort', name, folder: url, processes, tasks, turns, onWarm })
+    const sent = (await commandsOf(client)) - before
     evenness[name] = [...(evenness[name] ?? []), result.evenness]
     commands[name] = [...(commands[name] ?? []), (sent / (turns * tasks * processes)) * 10]
     return result.perSecond

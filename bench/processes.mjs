@@ -8,13 +8,15 @@ const LONGEST_MS = 20_000
 /**
  * `processes` × `tasks` loops of one contestant on one lock, each `turns` times. Gives the grants per second until the last one is
  * done: a contestant that lets one task run ahead while the others sleep is not rewarded for that. `evenness` is the time at
- * which the first task was done over that of the last: 1 if all were served alike, 0 if somebody was not done in the end.
+ * which the first task was done over that of the last: 1 if all were served alike, 0 if somebody was not done in the end. `onWarm` is
+ * called, and awaited, when all have warmed up.
  */
-export async function contended({ suite, name, folder, processes, tasks, turns }) {
+export async function contended({ suite, name, folder, processes, tasks, turns, onWarm }) {
   const children = Array.from({ length: processes }, () =>
     fork(join(import.meta.dirname, 'worker.mjs'), [suite, name, folder, String(tasks), String(turns)]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))
+  await onWarm?.()
   const start = performance.now()
   const results = children.map((child) => once(child, 'message'))
   for (const child of children) child.send('go')
