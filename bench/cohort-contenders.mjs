@@ -14,8 +14,9 @@ async function holdfast(url, order) {
   const locks = await Holdfast.open(url, { order })
   const mutexes = Array.from({ length: 2 }, (_, task) => locks.mutex(`lock-${task}`))
   return {
-    pair: async (task) => {
+    pair: async (task, onHeld) => {
       const hold = await mutexes[task].acquire()
+      onHeld?.()
       await hold.release()
     },
     close: () => locks.close(),
