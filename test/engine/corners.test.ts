@@ -172,21 +172,21 @@ it.each(['fair', '', null, 1])('connects nothing for a client with the order %j'
 function whoStandsStill() {
   const { virtual, store } = world()
   const process = virtual.env({ name: 'sleeper' })
-  let asleepMs = 0
+  let stoodMs = 0
   const env: Env = {
-    now: () => process.now() + asleepMs,
-    wallMs: () => process.wallMs() + asleepMs,
+    now: () => process.now() + stoodMs,
+    wallMs: () => process.wallMs() + stoodMs,
     random: () => process.random(),
     id: () => process.id(),
     timer: (ms, run, options) => process.timer(ms, run, options),
   }
   const { slow, wrapped } = withSlowPulse(store)
   const locks = new Holdfast(wrapped, { env })
-  return { virtual, slow, locks, sleep: (ms: number) => (asleepMs += ms) }
+  return { virtual, slow, locks, standStill: (ms: number) => (stoodMs += ms) }
 }
 
 it('waits for no outer hold of its own whose time is over, also where a late answer would have renewed it', async () => {
-  const { virtual, slow, locks, sleep } = whoStandsStill()
+  const { virtual, slow, locks, standStill } = whoStandsStill()
   const { read, write } = locks.readWrite('r')
   const work = read.run(
     async (outer) => {
@@ -195,7 +195,7 @@ it('waits for no outer hold of its own whose time is over, also where a late ans
       await virtual.run(virtual.timeMs + 400)
       expect(slow.pulses).toBe(1)
       const writing = write.run(() => {}, { owner: 'another', wait: 5000 }).catch(() => {})
-      sleep(900)
+      standStill(900)
       const inner = read.run(() => 'inside again', { lease: 900 })
       // Before any timer runs.
       expect(signal.aborted).toBe(true)
@@ -210,12 +210,12 @@ it('waits for no outer hold of its own whose time is over, also where a late ans
 })
 
 it('lets an owner wait for no earlier hold of his own whose time is over', async () => {
-  const { virtual, slow, locks, sleep } = whoStandsStill()
+  const { virtual, slow, locks, standStill } = whoStandsStill()
   const options = { owner: 'me', lease: 900 }
   const { signal } = await virtual.until(locks.mutex('r').acquire(options))
   slow.isArmed = true
   await virtual.run(virtual.timeMs + 400)
-  sleep(900)
+  standStill(900)
   const again = locks.mutex('r').acquire(options)
   expect(signal.aborted).toBe(true)
   slow.letGo()
