@@ -64,7 +64,7 @@ export class Cohort {
     return this.front?.claim.isPending ? this.front.arrival : Infinity
   }
 
-  /** Whether the next one may go on with what the front has: not where somebody who asks in other words came earlier. */
+  /** Whether the next one may go on with what the front has: not where a writer would overtake a reader, or a reader a writer. */
   get isNextInOrder(): boolean {
     const { next } = this
     return next !== undefined && !this.all.isOvertaking(next)

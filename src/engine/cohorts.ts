@@ -26,10 +26,13 @@ export class Cohorts {
     return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
   }
 
-  /** Whether somebody of another cohort has waited for the resource since before this one came. */
+  /** Whether a reader has waited since before this writer came, or a writer since before this reader did. Others take turns. */
   isOvertaking({ claim, arrival }: Member): boolean {
     const known = this.#byResource.get(claim.resource)
-    return Array.isArray(known) && known.some((cohort) => cohort.waitingSince < arrival)
+    if (!Array.isArray(known)) return false
+    return known.some(
+      ({ pattern, waitingSince }) => pattern.isShared !== claim.isShared && waitingSince < arrival,
+    )
   }
 
   forget(cohort: Cohort): void {

@@ -53,14 +53,14 @@ export class PostgresServer extends Server {
 
   /** With its sessions, each of which is a process of its own. */
   override pause(): void {
-    const sessions = childrenOf(this.pid)
+    const sessions = sessionsOf(this.pid)
     super.pause()
     for (const pid of sessions) signal(pid, 'SIGSTOP')
   }
 
   override resume(): void {
     if (!this.isRunning) return
-    for (const pid of childrenOf(this.pid)) signal(pid, 'SIGCONT')
+    for (const pid of sessionsOf(this.pid)) signal(pid, 'SIGCONT')
     super.resume()
   }
 
@@ -73,7 +73,7 @@ export class PostgresServer extends Server {
 
   /** Also waits for its sessions, which end by themselves a moment later: until then it cannot be started again. */
   override async kill(signal?: NodeJS.Signals): Promise<void> {
-    const sessions = this.isRunning ? childrenOf(this.pid) : []
+    const sessions = this.isRunning ? sessionsOf(this.pid) : []
     await super.kill(signal)
     await eventually('the end of the sessions', () => !sessions.some(isRunning))
   }
@@ -149,10 +149,21 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-function childrenOf(pid: number): number[] {
+/** Its other child, the shell with its will, must never stand still: it ends the server when the tests are killed. */
+function sessionsOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
     .trim()
     .split(' ')
     .filter(Boolean)
     .map(Number)
+    .filter((child) => nameOf(child) === 'postgres')
+}
+
+function nameOf(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    // It has ended since.
+    return null
+  }
 }

@@ -92,6 +92,23 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
   {
+    title: 'groups of one process that ask in other words take turns, as processes do',
+    behaviours: [72, 74],
+    async run(scene) {
+      const { locks, store } = cohort(scene)
+      const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
+      const served: number[] = []
+      const all = Array.from({ length: 100 }, (_, number) =>
+        scene.lock('door', locks).run(() => void served.push(number), { lease: LONG_MS + (number % 2) }),
+      )
+      await scene.waiting('door', 1)
+      await holder.release()
+      await inTime('everybody', Promise.all(all))
+      for (const group of [0, 1]) assertIncreasing(served.filter((number) => number % 2 === group))
+      assert.ok(store.count('release') < 20, `${store.count('release')} turns`)
+    },
+  },
+  {
     title: 'where a store does not say whether others wait, a hold is passed on for a turn only',
     behaviours: [72, 74],
     async run(scene) {

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { it } from 'vitest'
+import { serverAvailability } from '../availability.js'
+import { startPostgres } from '../postgres.js'
 import { startRedis } from '../redis.js'
 import { startRedisSentinel } from '../redis-sentinel.js'
 
@@ -7,8 +9,14 @@ import { startRedisSentinel } from '../redis-sentinel.js'
 it('never ends', async () => {
   const redis = await startRedis()
   redis.pause()
+  // Of many processes: all of them stand still, but for the one that is to end them.
+  const databases = serverAvailability('postgres') ? [] : [await startPostgres()]
+  for (const database of databases) database.pause()
   const group = await startRedisSentinel()
-  const servers = [redis, ...group.nodes, ...group.sentinels].map(({ pid, folder }) => ({ pid, folder }))
+  const servers = [redis, ...databases, ...group.nodes, ...group.sentinels].map(({ pid, folder }) => ({
+    pid,
+    folder,
+  }))
   await group.nodes[0].kill()
   writeFileSync(process.env['HOLDFAST_ORPHANS'] ?? '', JSON.stringify({ worker: process.pid, servers }))
   setInterval(() => {}, 1000)
