@@ -13,6 +13,8 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-orphans-'))
 interface Started {
   worker: number
   servers: { pid: number; folder: string }[]
+  /** Processes of one of the servers. */
+  sessions: number[]
 }
 
 /** A run of its own, in which servers have been started. */
@@ -32,12 +34,13 @@ describeOn('redis', 'servers of a run that is killed', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it.each(['SIGKILL', 'SIGTERM'] as const)('end with it: %s', async (signal) => {
-    const { pid, worker, servers } = await startRun(signal)
+    const { pid, worker, servers, sessions } = await startRun(signal)
     // One of them was killed by the run itself.
     expect(servers.filter((server) => isRunning(server.pid))).toHaveLength(servers.length - 1)
     process.kill(pid, signal)
     await eventually('the end of the worker', () => !isRunning(worker))
     await eventually('the end of the servers', () => !servers.some((server) => isRunning(server.pid)))
+    await eventually('the end of their sessions', () => !sessions.some(isRunning))
     await eventually('no folder left', () => !servers.some((server) => existsSync(server.folder)))
   })
 

@@ -51,16 +51,21 @@ export class PostgresServer extends Server {
     chownSync(folder, uid, gid)
   }
 
-  /** With its sessions, each of which is a process of its own. */
+  /** Each of them is a process of its own. */
+  get sessions(): number[] {
+    return sessionsOf(this.pid)
+  }
+
+  /** With its sessions. */
   override pause(): void {
-    const sessions = sessionsOf(this.pid)
+    const { sessions } = this
     super.pause()
     for (const pid of sessions) signal(pid, 'SIGSTOP')
   }
 
   override resume(): void {
     if (!this.isRunning) return
-    for (const pid of sessionsOf(this.pid)) signal(pid, 'SIGCONT')
+    for (const pid of this.sessions) signal(pid, 'SIGCONT')
     super.resume()
   }
 
@@ -73,7 +78,7 @@ export class PostgresServer extends Server {
 
   /** Also waits for its sessions, which end by themselves a moment later: until then it cannot be started again. */
   override async kill(signal?: NodeJS.Signals): Promise<void> {
-    const sessions = this.isRunning ? sessionsOf(this.pid) : []
+    const sessions = this.isRunning ? this.sessions : []
     await super.kill(signal)
     await eventually('the end of the sessions', () => !sessions.some(isRunning))
   }

@@ -20,6 +20,9 @@ export interface Kind {
   readonly stopSignal?: NodeJS.Signals
 }
 
+/** Its own processes end with it, but for those that stand still: they have to go on to notice. */
+const END_IT = 'kill -CONT $(cat /proc/$$/task/$$/children); kill -9 $$'
+
 /** A private server of a test: one process, one port on 127.0.0.1, one temporary folder. It never outlives the test run. */
 export class Server {
   readonly port: number
@@ -102,7 +105,7 @@ export class Server {
 
   #spawn(): void {
     const log = openSync(join(this.folder, 'log'), 'a')
-    const running = runWithWill(this.#kind.command(this), 'kill -9 $$', {
+    const running = runWithWill(this.#kind.command(this), END_IT, {
       stdio: [log, log],
       cwd: this.folder,
       env: { ...process.env, ...this.#kind.env },

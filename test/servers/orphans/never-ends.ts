@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { it } from 'vitest'
 import { serverAvailability } from '../availability.js'
 import { startPostgres } from '../postgres.js'
@@ -13,12 +13,20 @@ it('never ends', async () => {
   const databases = serverAvailability('postgres') ? [] : [await startPostgres()]
   for (const database of databases) database.pause()
   const group = await startRedisSentinel()
+  const sessions = databases.flatMap((database) => database.sessions)
   const servers = [redis, ...databases, ...group.nodes, ...group.sentinels].map(({ pid, folder }) => ({
     pid,
     folder,
   }))
   await group.nodes[0].kill()
-  writeFileSync(process.env['HOLDFAST_ORPHANS'] ?? '', JSON.stringify({ worker: process.pid, servers }))
+  tell({ worker: process.pid, servers, sessions })
   setInterval(() => {}, 1000)
   await new Promise(() => {})
 })
+
+/** All of it at once: whoever waits for the file reads it as soon as it is there. */
+function tell(started: object): void {
+  const file = process.env['HOLDFAST_ORPHANS'] ?? ''
+  writeFileSync(`${file}.part`, JSON.stringify(started))
+  renameSync(`${file}.part`, file)
+}
