@@ -10,4 +10,4 @@ const subject = {
   },
 }
 runCases(subject)
-runStrictCases(subject, { part: 0, of: 5 })
+runStrictCases(subject, { part: 0, of: 13 })

@@ -6,7 +6,7 @@ const start = () => startRedisCluster(() => ({ args: ['--cluster-node-timeout', 
 
 ;(['ioredis', 'redis'] as const).forEach((driver, index) => {
   runCasesOnRedis(driver, `a Redis Cluster through ${driver}`, start, {
-    share: { part: 2 * index + 1, of: 7 },
+    share: { part: 2 * index + 1, of: 13 },
     order: index === 0 ? 'cohort' : 'strict',
   })
 })

@@ -6,11 +6,11 @@ import { runCasesOnClient, runCasesOnRedis } from '../stores/redis/conformance.j
 const start = () => startRedisSentinel(() => ({}), 60_000)
 
 runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', start, {
-  share: { part: 0, of: 7 },
+  share: { part: 0, of: 13 },
 })
 
 runCasesOnRedis('redis', 'redis with Sentinels through node-redis', start, {
-  share: { part: 2, of: 7 },
+  share: { part: 2, of: 13 },
   order: 'strict',
 })
 

@@ -17,4 +17,4 @@ const subject = {
   },
 }
 runCases(subject)
-runStrictCases(subject, { part: 2, of: 5 })
+runStrictCases(subject, { part: 2, of: 13 })
