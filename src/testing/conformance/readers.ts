@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
+import type { Beat } from '../../contract/store.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Lock } from '../../primitives/lock.js'
 import {
@@ -12,7 +13,7 @@ import {
   standStill,
   Watched,
 } from './checks.js'
-import { type InterceptedStore, sayNothing } from './intercepted-store.js'
+import { type Call, type InterceptedStore, sayNothing } from './intercepted-store.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -89,6 +90,24 @@ export const readersCases: readonly CaseSpec[] = [
       await inTime('everybody', Promise.all(all))
       const inOrder = ['reader 1', 'reader 2', 'writer 1', 'writer 2', 'reader 3', 'writer 3']
       assert.deepEqual(served, inOrder)
+      await scene.empty('config')
+    },
+  },
+  {
+    title: 'a reader behind a writer of its own process stands in line, and asks for no fences meanwhile',
+    behaviours: [66, 72],
+    async run(scene) {
+      const { read, write, store } = readers(scene)
+      sayNothing(store)
+      const first = await read.acquire({ lease })
+      const writer = write.acquire({ lease })
+      await scene.waiting('config', 1)
+      const later = read.acquire({ lease })
+      await scene.waiting('config', 2)
+      assert.equal(store.calls.filter(asksForFences).length, 0)
+      await first.release()
+      await (await inTime('the writer', writer)).release()
+      await (await inTime('the later reader', later)).release()
       await scene.empty('config')
     },
   },
@@ -493,4 +512,8 @@ function readers(
   const { locks, store } = scene.intercepted({ order: 'cohort', storeTimeout })
   const { read, write } = locks.readWrite('config')
   return { read, write, store, locks }
+}
+
+function asksForFences({ method, about }: Call): boolean {
+  return method === 'pulse' && (about as readonly Beat[]).some(({ block }) => block !== undefined)
 }
