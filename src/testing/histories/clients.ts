@@ -55,7 +55,7 @@ export class Clients {
   /** Waits until each client has been told at least so many things, or for as long as is decent. */
   async told(counts: ReadonlyMap<string, number>): Promise<void> {
     const isComplete = (): boolean =>
-      this.#clients.every(({ id, news }) => news.length >= (counts.get(id) ?? 0))
+      this.#clients.every(({ id, news }) => news.filter(isOfInterest).length >= (counts.get(id) ?? 0))
     const until = systemEnv.now() + this.#patience.ms
     while (!isComplete() && systemEnv.now() < until) await setTimeout(1)
     if (!isComplete()) this.#patience.ms = Math.min(this.#patience.ms, SHORT_PATIENCE_MS)
@@ -89,7 +89,10 @@ export class Clients {
   }
 }
 
-/** "Something may have been missed" may come at any moment. */
+/**
+ * "Something may have been missed" may come at any moment; and that a hold is waited for is not told by every store, nor at once. Neither
+ * must be taken for the news that is waited for.
+ */
 function isOfInterest(news: Push): boolean {
-  return news.type !== 'gap'
+  return news.type !== 'gap' && news.type !== 'wanted'
 }

@@ -17,10 +17,7 @@ const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', '
 
 /** The sight as plain data that can be compared: no class, no `undefined`, and no durations where the clock is not ours. */
 export function plain(sight: Sight, clock: 'injected' | 'server'): unknown {
-  // Not every store tells a holder that it is waited for.
-  const pushes = [...sight.pushes]
-    .map(([client, news]) => [client, news.filter(({ type }) => type !== 'wanted')] as const)
-    .filter(([, news]) => news.length > 0)
+  const pushes = [...sight.pushes].filter(([, news]) => news.length > 0)
   const toldOf = (news: Push): string =>
     'id' in news ? `${news.resource} ${news.id}` : news.type === 'state' ? news.key : ''
   return plainValue(
