@@ -63,9 +63,13 @@ function believe(granted: Hold): Belief {
     from: now,
     until: granted.isValid ? null : now,
   }
-  granted.signal.addEventListener('abort', () => {
+  const { signal } = granted
+  const end = (): void => {
     belief.until ??= systemEnv.now()
-  })
+  }
+  // One that was lost since the look above has an aborted signal, which fires no more.
+  if (signal.aborted) end()
+  else signal.addEventListener('abort', end)
   beliefs.push(belief)
   return belief
 }
