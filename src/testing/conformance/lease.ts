@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import type { BeatReply } from '../../contract/store.js'
 import { CountingEnv, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
+
+/** For a hold that is watched for many seconds: the longer it is kept, the likelier the machine stands still for long meanwhile. */
+const STEADY_MS = 2 * RENEWED_MS
 
 export const leaseCases: readonly CaseSpec[] = [
   {
@@ -33,7 +37,9 @@ export const leaseCases: readonly CaseSpec[] = [
         const holder = (await scene.line(name))?.holders[0]
         assert.ok(holder)
         const leftMs = holder.expires.getTime() - holder.since.getTime()
-        assert.ok(Math.abs(leftMs - lease) <= lease / 2, `the store keeps it for ${leftMs} ms`)
+        // A renewal, where the machine was so slow that there was one, has moved the end.
+        const mostMs = lease * 1.5 + (now() - sentAt)
+        assert.ok(leftMs >= lease / 2 && leftMs <= mostMs, `the store keeps it for ${leftMs} ms`)
       }
     },
   },
@@ -41,11 +47,11 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'a hold is renewed for as long as its holder lives',
     behaviours: [35],
     async run(scene) {
-      const hold = await scene.lock('door').acquire({ lease: RENEWED_MS })
+      const hold = await scene.lock('door').acquire({ lease: STEADY_MS })
       const { signal, fence } = hold
       const rival = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
-      const until = now() + 3 * RENEWED_MS
-      await eventually('several leases', () => now() > until || !hold.isValid)
+      const until = now() + 1.5 * STEADY_MS
+      await eventually('several renewals, and more than a lease', () => now() > until || !hold.isValid)
       assert.equal(signal.aborted, false)
       assert.equal(hold.isValid, true)
       assert.equal(hold.fence, fence)
@@ -73,14 +79,14 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'one renewal at a time: slow ones do not pile up',
     behaviours: [38],
     async run(scene) {
-      const { locks, store } = scene.intercepted()
-      const lease = 12_000
-      const hold = await scene.lock('door', locks).acquire({ lease })
+      // One that takes so long that its answer is given up is followed by another while it is still on its way: these are far from that.
+      const { locks, store } = scene.intercepted({ storeTimeout: '30s' })
+      const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       // Each takes long, and meanwhile there is news that asks for another one.
       store.around = async (call, go) => {
         if (call.method === 'pulse') {
           store.tell({ type: 'gap' })
-          await pass(lease / 20)
+          await pass(300)
         }
         return go()
       }
@@ -161,14 +167,18 @@ export const leaseCases: readonly CaseSpec[] = [
       const grantedAfter = now()
       const hold = await scene.lock('door').acquire({ lease: RENEWED_MS, maxHold: 4000 })
       const { signal } = hold
+      const extendedAfter = now()
       await rejectsWith('INVALID_ARGUMENT', hold.extend('1m'))
+      const extendMs = now() - extendedAfter
       assert.ok(hold.remainingMs <= 4000)
       const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       await eventually('the cap', () => signal.aborted)
       assert.equal(hold.isValid, false)
       assert.equal((signal.reason as { code?: string }).code, 'HOLD_LOST')
       await inTime('the next one', next.promise)
-      assert.ok(next.settledAt - grantedAfter >= 4000)
+      // Where a session decides, the client gives it back when its own time is over: earlier by the drift margin and by what the answer took.
+      const earlyMs = scene.perHoldLease ? 0 : 50 + extendMs
+      assert.ok(next.settledAt - grantedAfter >= 4000 - earlyMs)
       assert.equal(await hold.release(), false)
     },
   },
@@ -177,15 +187,26 @@ export const leaseCases: readonly CaseSpec[] = [
     behaviours: [34],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
-      const waiter = scene.lock('door').acquire({ lease: LONG_MS, maxHold: 4000 })
+      const { locks, store } = scene.intercepted({ storeTimeout: '30s' })
+      const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS, maxHold: 4000 })
       await scene.waiting('door', 1)
       await pass(1500)
+      // Until a pulse that began after the release is answered with the hold, the client knows only since when it has waited.
+      let answeredAt = Infinity
+      store.around = async (call, go) => {
+        const reply: unknown = await go()
+        const isHeld =
+          call.method === 'pulse' && (reply as BeatReply[]).some(({ status }) => status === 'held')
+        if (isHeld) answeredAt = Math.min(answeredAt, now())
+        return reply as Awaited<ReturnType<typeof go>>
+      }
       const releasedAt = now()
       await holder.release()
       const hold = await inTime('the waiter', waiter)
       await eventually('the loss by maxHold', () => !hold.isValid)
-      // Earlier than the store by the drift margin and by what an answer takes; but counted from the waiting it would be 2500.
-      assert.ok(now() - releasedAt >= 3000, `lost ${now() - releasedAt} ms after the grant`)
+      // Earlier than the store by the drift margin and by what that answer took; but counted from the waiting it would be 2500.
+      const leastMs = 4000 - 50 - (answeredAt - releasedAt)
+      assert.ok(now() - releasedAt >= leastMs, `lost ${now() - releasedAt} ms after the grant`)
     },
   },
   {
@@ -194,12 +215,12 @@ export const leaseCases: readonly CaseSpec[] = [
     async run(scene) {
       const env = new CountingEnv()
       const locks = scene.client({ env })
-      const hold = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
-      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: RENEWED_MS }))
+      const hold = await scene.lock('door', locks).acquire({ lease: STEADY_MS })
+      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: STEADY_MS }))
       for (const hours of [1, -1, 0]) {
         env.wallOffsetMs = hours * 3_600_000
-        const until = now() + RENEWED_MS * 0.7
-        await eventually('some renewals', () => now() > until || !hold.isValid)
+        const until = now() + STEADY_MS * 0.35
+        await eventually('a renewal, and together more than a lease', () => now() > until || !hold.isValid)
         assert.equal(hold.isValid, true)
         assert.equal(hold.signal.aborted, false)
         assert.equal(waiter.isSettled, false)

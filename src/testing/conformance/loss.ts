@@ -11,12 +11,14 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [44],
     async run(scene) {
       const { locks, store } = scene.intercepted()
+      // Of the last one, where a slow machine has asked again; and read when it passes, not before somebody may have stood still.
+      let sentAt = 0
       store.around = async (call, go) => {
+        sentAt = now()
         const reply = await go()
         if (call.method === 'claim') await pass(500)
         return reply
       }
-      const sentAt = now()
       const hold = await scene.lock('door', locks).acquire({ lease: 10_000 })
       assert.ok(now() + hold.remainingMs <= sentAt + 10_000, `${hold.remainingMs} ms remain`)
     },
@@ -53,18 +55,18 @@ export const lossCases: readonly CaseSpec[] = [
       const { locks, store } = scene.intercepted()
       const sentAt = now()
       const hold = await scene.lock('door', locks).acquire({ lease: SHORT_MS })
-      const lost = new Promise<void>((resolve) => hold.signal.addEventListener('abort', () => resolve()))
+      const { signal } = hold
       store.hang('pulse')
       const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
       // By the clock, not by the signal: where the process stood still, both timers are due at once.
       const wasValid = next.promise.then(() => hold.isValid)
       await eventually('the end of the validity', () => !hold.isValid)
       assert.ok(hold.remainingMs === 0)
-      await inTime('the signal', lost)
+      assert.equal(signal.aborted, true)
       assert.equal(await inTime('the next holder', wasValid), false, 'the next one was granted before')
       // Where a session decides, a hold that is lost while it lives on is given back.
       if (scene.perHoldLease) assert.ok(next.settledAt >= sentAt + SHORT_MS)
-      const reason: unknown = hold.signal.reason
+      const reason: unknown = signal.reason
       assert.ok(reason instanceof HoldfastError && reason.code === 'HOLD_LOST')
     },
   },
@@ -107,9 +109,9 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [44, 53],
     alone: true,
     async run(scene) {
-      const hold = await scene.lock('door').acquire({ lease: 60 })
+      const hold = await scene.lock('door').acquire({ lease: 200 })
       const { signal } = hold
-      const until = now() + 80
+      const until = now() + 220
       // Stands still on purpose: no timer and no reply can come in between.
       while (now() < until);
       assert.equal(hold.isValid, false)
@@ -198,14 +200,15 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [54],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
-      const waiter = new Watched(scene.lock('door').acquire({ lease: RENEWED_MS }))
-      await pass(2.5 * RENEWED_MS)
+      const lease = 2 * RENEWED_MS
+      const waiter = new Watched(scene.lock('door').acquire({ lease }))
+      await pass(1.25 * lease)
       assert.equal(waiter.isSettled, false)
       assert.equal((await scene.line('door'))?.waiters.length, 1)
       await holder.release()
       const hold = await inTime('the waiter', waiter.promise)
       assert.equal(hold.isValid, true)
-      await eventually('a full lease', () => hold.remainingMs > RENEWED_MS / 2)
+      await eventually('a full lease', () => hold.remainingMs > lease / 2)
     },
   },
   {
