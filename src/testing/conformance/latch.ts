@@ -181,8 +181,11 @@ export const latchCases: readonly CaseSpec[] = [
     behaviours: [97],
     async run(scene) {
       const latch = scene.client().latch('ready', 2, { retention: SHORT_MS })
+      const startedAt = now()
       await latch.countDown()
-      assert.equal(await latch.count(), 1)
+      const count = await latch.count()
+      // Where the machine stood still in between, it may be forgotten already.
+      assert.ok(count === 1 || now() - startedAt >= SHORT_MS, `${count} after ${now() - startedAt} ms`)
       await eventually('it is as new', async () => (await latch.count()) === 2)
     },
   },
@@ -206,6 +209,7 @@ export const latchCases: readonly CaseSpec[] = [
     alone: true,
     async run(scene) {
       const { locks, store } = scene.intercepted()
+      const startedAt = now()
       const all = Promise.all(Array.from({ length: WAITERS }, () => locks.latch('ready', 3).wait()))
       let isOver = false
       void all.then(() => {
@@ -221,7 +225,9 @@ export const latchCases: readonly CaseSpec[] = [
       }
       await inTime('all of them', all)
       // Two for each change and two to begin with; a store that begins to listen late, or anew, has everything read again.
-      assert.ok(store.count('read') <= 20, `${store.count('read')} reads for three changes`)
+      // And whoever waits for long looks by itself every few seconds.
+      const most = 20 + (now() - startedAt) / 1000
+      assert.ok(store.count('read') <= most, `${store.count('read')} reads for three changes`)
     },
   },
   {
