@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { HoldfastError } from '../../base/errors.js'
 import type { MultiHold } from '../../primitives/multi-hold.js'
+import type { Meal } from '../worker-primitives.js'
 import { eventually, inTime, now, pass, rejectsWith, settled, throwsWith } from './checks.js'
 import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
@@ -9,6 +10,19 @@ const lease = LONG_MS
 
 async function allEmpty(scene: Scene, ...names: string[]): Promise<void> {
   for (const name of names) await scene.empty(name)
+}
+
+/**
+ * How many meals one has between two of another, mostly: the median, because one whose process is held up for a moment, or starts a moment
+ * later, misses hundreds at once and starves all the same not.
+ */
+function usuallyBetween(own: readonly Meal[], other: readonly Meal[]): number {
+  const begun = own.map(({ from }) => from).sort((a, b) => a - b)
+  const between = begun
+    .slice(1)
+    .map((end, index) => other.filter(({ from }) => from > (begun[index] ?? 0) && from < end).length)
+    .sort((a, b) => a - b)
+  return between[Math.floor(between.length / 2)] ?? 0
 }
 
 export const multiLockCases: readonly CaseSpec[] = [
@@ -43,10 +57,9 @@ export const multiLockCases: readonly CaseSpec[] = [
       await rejectsWith('ACQUIRE_TIMEOUT', all.acquire({ wait: 150, lease }))
       assert.ok(now() - startedAt >= 150)
       await allEmpty(scene, 'a', 'c')
-      assert.deepEqual(
-        [(await scene.line('b'))?.holders.length, (await scene.line('b'))?.waiters.length],
-        [1, 0],
-      )
+      // Its place in line is given up in the background.
+      await scene.waiting('b', 0)
+      assert.equal((await scene.line('b'))?.holders.length, 1)
     },
   },
   {
@@ -58,15 +71,15 @@ export const multiLockCases: readonly CaseSpec[] = [
         await scene.client().mutex('b').acquire({ lease }),
       ]
       const startedAt = now()
-      const attempt = rejectsWith('ACQUIRE_TIMEOUT', scene.client().all(['a', 'b']).acquire({ wait: 3000 }))
+      const attempt = rejectsWith('ACQUIRE_TIMEOUT', scene.client().all(['a', 'b']).acquire({ wait: 6000 }))
       await scene.waiting('a', 1)
-      await pass(2000)
+      await pass(4000)
       const releasedAt = now()
       await first.release()
       await attempt
-      assert.ok(now() - startedAt >= 3000)
-      // One that begins anew with the second name ends this much after it could begin.
-      assert.ok(now() - releasedAt < 3000, `waited for ${now() - startedAt} ms`)
+      assert.ok(now() - startedAt >= 6000)
+      // One that begins anew with the second name ends this much after it could begin; this one long before, however busy the machine.
+      assert.ok(now() - releasedAt < 6000, `waited for ${now() - startedAt} ms`)
       await second.release()
       await allEmpty(scene, 'a', 'b')
     },
@@ -274,8 +287,8 @@ export const multiLockCases: readonly CaseSpec[] = [
     title: 'the holds of all() are renewed together, and extended together',
     behaviours: [35, 39, 100],
     async run(scene) {
-      await using hold = await scene.client().all(['a', 'b', 'c']).acquire({ lease: RENEWED_MS })
-      const until = now() + 1.5 * RENEWED_MS
+      await using hold = await scene.client().all(['a', 'b', 'c']).acquire({ lease: 5000 })
+      const until = now() + 6000
       await eventually('more than a lease', () => now() > until || !hold.isValid)
       assert.equal(hold.isValid, true)
       const calledAt = now()
@@ -326,10 +339,12 @@ export const multiLockCases: readonly CaseSpec[] = [
     behaviours: [100, 18],
     processes: true,
     async run(scene) {
-      const [victim, survivor] = await scene.workers(2, { presence: RENEWED_MS })
+      // Long enough that no hold is lost while its process is held up for a while: that would be a complaint.
+      const alive = { presence: 2 * RENEWED_MS }
+      const [victim, survivor] = await scene.workers(2, alive)
       assert.ok(victim && survivor)
-      await victim.call('dine', ['a', 'b', 'c'], { lease: RENEWED_MS })
-      await survivor.call('dine', ['c', 'b'], { lease: RENEWED_MS })
+      await victim.call('dine', ['a', 'b', 'c'], { lease: 2 * RENEWED_MS })
+      await survivor.call('dine', ['c', 'b'], { lease })
       await eventually('both are at it', async () => (await victim.call('meals')).length > 3)
       await victim.kill()
       const before = (await survivor.call('meals')).length
@@ -350,19 +365,21 @@ export const multiLockCases: readonly CaseSpec[] = [
         await workers[seat % 4]?.call('dine', names, { lease: '20s' })
       }
       const meals = async () => (await Promise.all(workers.map((worker) => worker.call('meals')))).flat()
-      const counts = async (): Promise<number[]> => {
-        const eaten = await meals()
-        return forks.map((fork) => eaten.filter(({ names }) => names[0] === fork).length)
-      }
+      const bySeat = (all: readonly Meal[]): Meal[][] =>
+        forks.map((fork) => all.filter(({ names }) => names[0] === fork))
       await eventually(
         'everybody has eaten 40 times',
-        async () => Math.min(...(await counts())) >= 40,
-        45_000,
+        async () => bySeat(await meals()).every((own) => own.length >= 40),
+        120_000,
       )
-      const eaten = await counts()
-      // By the order of arrival a neighbour gets at each fork at most once before us; far more would be starving slowly.
-      assert.ok(Math.max(...eaten) <= 10 * Math.min(...eaten), `meals: ${eaten.join()}`)
       const all = await meals()
+      // By the order of arrival a neighbour gets at each fork at most once before us; far more would be starving slowly.
+      const seats = bySeat(all)
+      for (const own of seats)
+        for (const other of seats) {
+          const usual = usuallyBetween(own, other)
+          assert.ok(usual <= 10, `${usual} meals of ${other[0]?.names} between two of ${own[0]?.names}`)
+        }
       for (const meal of all)
         for (const other of all) {
           const isShared = meal !== other && meal.names.some((name) => other.names.includes(name))
