@@ -7,6 +7,7 @@ import {
   assertIncreasing,
   eventually,
   inTime,
+  now,
   pass,
   rejectsWith,
   settled,
@@ -14,14 +15,15 @@ import {
   Watched,
 } from './checks.js'
 import { type Call, type InterceptedStore, sayNothing } from './intercepted-store.js'
-import { IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 const lease = LONG_MS
 
 /** At most so many of them share a claim where nobody knows whether somebody waits in the store. */
 const BOUND = 64
-/** Longer than readers come in beside others where nobody knows whether somebody waits in the store. */
+/** So long neighbours come in one after the other where others wait in the store, or nobody knows whether they do. */
+const TURN_MS = 50
 const LONGER_THAN_A_TURN_MS = 80
 
 /** Readers of one process who share a claim. Whatever the suite's own order is, these clients use cohorts. */
@@ -32,6 +34,7 @@ export const readersCases: readonly CaseSpec[] = [
     async run(scene) {
       if (!(await scene.tellsOfWaiters())) return
       const { read, store } = readers(scene)
+      const startedAt = now()
       const first = await read.acquire({ lease })
       const all = await inTime(
         'all readers',
@@ -40,7 +43,9 @@ export const readersCases: readonly CaseSpec[] = [
       assertIncreasing([first, ...all].map(({ fence }) => fence))
       assert.ok(all.every(({ isValid, permits }) => isValid && permits === 1))
       assert.equal((await scene.line('config'))?.holders.length, 1)
-      assert.ok(store.calls.length <= 6, `${store.calls.length} calls`)
+      // And a renewal now and then, where a session bounds the lease and the machine is slow.
+      const most = 6 + (now() - startedAt) / 2000
+      assert.ok(store.calls.length <= most, `${store.calls.length} calls`)
       for (const hold of all) assert.equal(await hold.release(), true)
       assert.equal(store.count('release'), 0)
       assert.equal(first.isValid, true)
@@ -73,24 +78,14 @@ export const readersCases: readonly CaseSpec[] = [
       'readers and writers of one process come in as they asked: neither kind passes the lock by the other',
     behaviours: [72, 80, 81],
     async run(scene) {
-      const { read, write } = scene.client({ order: 'cohort' }).readWrite('config')
-      const holder = await write.acquire({ lease })
-      const served: string[] = []
-      const ask = (lock: Lock, name: string) => lock.run(() => void served.push(name), { lease })
-      const all = [
-        ask(read, 'reader 1'),
-        ask(read, 'reader 2'),
-        ask(write, 'writer 1'),
-        ask(write, 'writer 2'),
-        ask(read, 'reader 3'),
-        ask(write, 'writer 3'),
-      ]
-      await scene.waiting('config', 1)
-      await holder.release()
-      await inTime('everybody', Promise.all(all))
       const inOrder = ['reader 1', 'reader 2', 'writer 1', 'writer 2', 'reader 3', 'writer 3']
-      assert.deepEqual(served, inOrder)
-      await scene.empty('config')
+      // Whoever is not in when the turn of its neighbours is over stands in line again, behind the others: a slow round says nothing.
+      for (let round = 1; ; round++) {
+        const { served, tookMs } = await serveInTurn(scene)
+        await scene.empty('config')
+        if (served.join() === inOrder.join()) break
+        assert.ok(tookMs >= TURN_MS && round < 10, `within ${tookMs} ms: ${served.join()}`)
+      }
     },
   },
   {
@@ -289,7 +284,7 @@ export const readersCases: readonly CaseSpec[] = [
     title: 'nobody comes in beside readers whose time has run out',
     behaviours: [42, 44, 66],
     async run(scene) {
-      const { read, store } = readers(scene, IMPATIENT_MS)
+      const { read, store } = readers(scene, FORGIVING_MS)
       const two = [await read.acquire({ lease: RENEWED_MS }), await read.acquire({ lease: RENEWED_MS })]
       store.cut()
       await eventually('the loss', () => two.every(({ isValid }) => !isValid))
@@ -391,7 +386,7 @@ export const readersCases: readonly CaseSpec[] = [
       const first = await read.acquire({ lease })
       store.hang()
       const late = Array.from({ length: 5 }, () => rejectsWith('STORE_UNAVAILABLE', read.acquire({ lease })))
-      await inTime('all of them', Promise.all(late), IMPATIENT_MS * 5)
+      await inTime('all of them', Promise.all(late))
       // Where a session decides about leases, its time may be over by now.
       assert.ok(first.isValid || !scene.perHoldLease)
       store.heal()
@@ -463,6 +458,27 @@ export const readersCases: readonly CaseSpec[] = [
     },
   },
 ]
+
+/** Readers and writers of one process ask while it writes: in which order they were served then, and how long that took. */
+async function serveInTurn(scene: Scene): Promise<{ served: string[]; tookMs: number }> {
+  const { read, write } = scene.client({ order: 'cohort' }).readWrite('config')
+  const holder = await write.acquire({ lease })
+  const served: string[] = []
+  const ask = (lock: Lock, name: string) => lock.run(() => void served.push(name), { lease })
+  const all = [
+    ask(read, 'reader 1'),
+    ask(read, 'reader 2'),
+    ask(write, 'writer 1'),
+    ask(write, 'writer 2'),
+    ask(read, 'reader 3'),
+    ask(write, 'writer 3'),
+  ]
+  await scene.waiting('config', 1)
+  const startedAt = now()
+  await holder.release()
+  await inTime('everybody', Promise.all(all))
+  return { served, tookMs: now() - startedAt }
+}
 
 /** Fences are asked for; another process reads; one more asks, and those who were asked for have gone when the answer comes. */
 async function comeLate(
