@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { HoldfastError } from '../../base/errors.js'
 import { eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
-import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, SHORT_MS } from './scene.js'
+import { FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const outageCases: readonly CaseSpec[] = [
@@ -105,7 +105,8 @@ export const outageCases: readonly CaseSpec[] = [
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })
       const { locks, store } = scene.intercepted()
-      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: SHORT_MS }))
+      // A hold of a shorter lease may be over before it is looked at.
+      const waiter = new Watched(scene.lock('door', locks).acquire({ lease: RENEWED_MS }))
       await scene.waiting('door', 1)
       store.cut()
       await scene.waiting('door', 0)

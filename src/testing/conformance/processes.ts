@@ -27,7 +27,7 @@ export const processCases: readonly CaseSpec[] = [
       await withCounterFile(async (file) => {
         const workers = await scene.workers(4)
         const runs = workers.map((worker) => worker.call('increment', 'counter', file, 250, { lease: '20s' }))
-        const fences = await inTime('1000 increments', Promise.all(runs), 50_000)
+        const fences = await inTime('1000 increments', Promise.all(runs), 120_000)
         assert.equal(await readFile(file, 'utf8'), '1000')
         for (const own of fences) assertIncreasing(own)
         assert.equal(new Set(fences.flat()).size, 1000)

@@ -163,7 +163,7 @@ export const releaseCases: readonly CaseSpec[] = [
         return reply
       }
       const run = new Watched(scene.lock('door', locks).run(async () => 'done', { lease: LONG_MS }))
-      await eventually('the release was sent', () => store.count('release') === 1)
+      await eventually('the release was sent', () => store.count('release') > 0)
       await pass(20)
       assert.equal(run.isSettled, false)
       replies.resolve()

@@ -26,12 +26,13 @@ export const resizeCases: readonly CaseSpec[] = [
     behaviours: [93, 94],
     async run(scene) {
       const pool = scene.client().semaphore('pool', 4)
-      const holds = [1, 2, 3, 4].map(() => pool.acquire({ lease: RENEWED_MS }))
+      const holds = [1, 2, 3, 4].map(() => pool.acquire({ lease: 2 * RENEWED_MS }))
       const [one, two, three, four] = await Promise.all(holds)
       await pool.resize(2)
       assert.equal(await pool.available(), 0)
       const next = new Watched(scene.client().semaphore('pool', 4).acquire({ lease }))
       await scene.waiting('pool', 1)
+      // They are renewed meanwhile, although there are too many of them.
       await pass(RENEWED_MS)
       for (const hold of [one, two, three, four]) assert.equal(hold?.isValid, true)
       await one?.release()

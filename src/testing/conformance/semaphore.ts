@@ -256,9 +256,9 @@ export const semaphoreCases: readonly CaseSpec[] = [
       early.wallOffsetMs = -2 * 3_600_000
       late.wallOffsetMs = 2 * 3_600_000
       const pools = [early, late].map((env) => scene.client({ env }).semaphore('pool', 2))
-      const holds = await Promise.all(pools.map((pool) => pool.acquire({ lease: RENEWED_MS })))
+      const holds = await Promise.all(pools.map((pool) => pool.acquire({ lease: 5000 })))
       for (const pool of pools) assert.equal(await pool.tryAcquire(), null)
-      const until = now() + 1.5 * RENEWED_MS
+      const until = now() + 6000
       await eventually('some renewals', () => now() > until || holds.some((hold) => !hold.isValid))
       for (const hold of holds) assert.equal(hold.isValid, true)
       assert.equal(await pools[0]?.available(), 0)
@@ -290,10 +290,11 @@ export const semaphoreCases: readonly CaseSpec[] = [
         for (const permits of [1, 2, 3, 5, 1])
           await worker.call('queue', 'pool', 12, { lease, permits }, 1, kind)
       const all = async () => (await Promise.all(workers.map((worker) => worker.call('beliefs')))).flat()
-      await eventually('everybody has had its permits', async () => {
+      const haveAllHadIt = async (): Promise<boolean> => {
         const beliefs = await all()
         return beliefs.length === 240 && beliefs.every(({ until }) => until !== null)
-      })
+      }
+      await eventually('everybody has had its permits', haveAllHadIt, 120_000)
       assert.ok(mostAtOnce(await all()) <= 5, `${mostAtOnce(await all())} permits were out`)
       // The last release may still be on its way.
       await eventually('an empty line', async () => (await scene.line('pool')) === undefined)

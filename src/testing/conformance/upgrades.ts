@@ -88,7 +88,7 @@ export const upgradeCases: readonly CaseSpec[] = [
     behaviours: [82],
     async run(scene) {
       const config = scene.client().readWrite('config')
-      const writing = await config.write.acquire({ owner: 'alice', lease: RENEWED_MS })
+      const writing = await config.write.acquire({ owner: 'alice', lease: 2 * RENEWED_MS })
       const reading = await config.read.acquire({ owner: 'alice' })
       const other = scene.client().readWrite('config').read.acquire({ lease })
       await scene.waiting('config', 1)
