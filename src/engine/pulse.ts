@@ -69,7 +69,8 @@ export class Pulse {
     const now = this.#context.env.now()
     for (const claim of this.#context.claims()) {
       claim.dueAt = Math.min(claim.dueAt, now)
-      claim.isHurried ||= claim.isBeating
+      // Also one whose first answer is under way: it may say that the claim waits, from before a grant whose push was lost.
+      claim.isHurried ||= claim.isBeating || claim.phase === 'asking'
     }
     this.#lookAround()
   }
