@@ -9,6 +9,7 @@ import {
   eventually,
   hasCode,
   inTime,
+  now,
   pass,
   rejectsWith,
   settled,
@@ -21,6 +22,8 @@ import type { CaseSpec } from './suite.js'
 
 /** At most so many neighbours are served by one grant while others wait. */
 const BOUND = 64
+/** And for so long. A machine that stands still ends turns by that, which are then shorter than the bound. */
+const TURN_MS = 50
 
 /** Holds that are passed on inside a process. Whatever the suite's own order is, these clients use cohorts. */
 export const cohortCases: readonly CaseSpec[] = [
@@ -29,7 +32,9 @@ export const cohortCases: readonly CaseSpec[] = [
       'neighbours pass a hold on in order of arrival, each with a greater fence, and hardly ask the store',
     behaviours: [56, 66, 72, 75],
     async run(scene) {
+      const isTold = scene.perHoldLease && (await scene.tellsOfWaiters())
       const { locks, store } = cohort(scene)
+      const startedAt = now()
       const holder = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       const [served, fences] = [[] as number[], [holder.fence]]
       const all = Array.from({ length: 200 }, (_, number) =>
@@ -47,8 +52,9 @@ export const cohortCases: readonly CaseSpec[] = [
       await inTime('all of them', Promise.all(all))
       assert.deepEqual(served, [...Array(200).keys()])
       assertIncreasing(fences)
-      // A store that cannot tell whether others wait sees a release and a claim for each bound.
-      assert.ok(store.calls.length - calls <= (2 * 201) / BOUND + 4, `${store.calls.length - calls} calls`)
+      // A store that cannot always tell whether others wait sees a release and a claim for each bound, and for each turn that time has ended.
+      const turns = 201 / BOUND + (isTold ? 0 : (now() - startedAt) / TURN_MS)
+      assert.ok(store.calls.length - calls <= 2 * turns + 4, `${store.calls.length - calls} calls`)
       await scene.empty('door')
     },
   },
@@ -102,10 +108,12 @@ export const cohortCases: readonly CaseSpec[] = [
         scene.lock('door', locks).run(() => void served.push(number), { lease: LONG_MS + (number % 2) }),
       )
       await scene.waiting('door', 1)
+      const startedAt = now()
       await holder.release()
       await inTime('everybody', Promise.all(all))
       for (const group of [0, 1]) assertIncreasing(served.filter((number) => number % 2 === group))
-      assert.ok(store.count('release') < 20, `${store.count('release')} turns`)
+      const most = 6 + (now() - startedAt) / TURN_MS
+      assert.ok(store.count('release') <= most, `${store.count('release')} turns, at most ${most}`)
     },
   },
   {
@@ -210,10 +218,13 @@ export const cohortCases: readonly CaseSpec[] = [
       // Found by its pulse.
       const hold = await inTime('the first', first)
       store.hang('pulse')
+      const claims = store.count('claim')
       await hold.release()
       for (const deliver of pushes) deliver()
       await pass(50)
-      assert.equal(second.isSettled, false, 'it has the fence of the one before')
+      // Where the store cannot tell whether others wait, the turn may be over, and it is had anew.
+      const isAnew = store.count('claim') > claims
+      assert.ok(!second.isSettled || isAnew, 'it has the fence of the one before')
       store.heal()
       const next = await inTime('the second', second.promise)
       assertIncreasing([hold.fence, next.fence])
@@ -249,7 +260,7 @@ export const cohortCases: readonly CaseSpec[] = [
     title: 'a hold that is not renewed in time ends, also where it was passed on',
     behaviours: [42, 44, 66],
     async run(scene) {
-      const { locks, store } = cohort(scene, { storeTimeout: IMPATIENT_MS })
+      const { locks, store } = cohort(scene)
       const first = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       const second = scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       await first.release()
@@ -316,14 +327,14 @@ export const cohortCases: readonly CaseSpec[] = [
       const { locks, store } = cohort(scene, { storeTimeout: IMPATIENT_MS })
       const extended = await scene.lock('door', locks).acquire({ lease: RENEWED_MS })
       // So that it has to go back to the store.
+      const extendedAfter = now()
       await extended.extend(RENEWED_MS)
       const next = new Watched(scene.lock('door', locks).acquire({ lease: RENEWED_MS }))
       store.hang('release')
       const released = settled(extended.release())
-      await pass(50)
-      assert.equal(next.isSettled, false)
       assert.ok('error' in (await inTime('the release', released)))
       const hold = await inTime('the next one, when the lease is over', next.promise)
+      assert.ok(next.settledAt >= extendedAfter + RENEWED_MS, 'before the lease was over')
       assert.ok(hold.fence > extended.fence)
       store.heal()
       await hold.release()
@@ -338,6 +349,8 @@ export const cohortCases: readonly CaseSpec[] = [
       const giveUp = new AbortController()
       const first = settled(scene.lock('door', locks).acquire({ lease: LONG_MS, signal: giveUp.signal }))
       await scene.waiting('door', 1)
+      // Before its first answer it has no place to leave to others.
+      await eventually('it knows its place', () => store.answered('claim') > 0)
       const second = scene.lock('door', locks).acquire({ lease: LONG_MS })
       const short = scene.lock('door', locks).acquire({ lease: LONG_MS, wait: 20 })
       await rejectsWith('ACQUIRE_TIMEOUT', short)
@@ -462,7 +475,6 @@ export const cohortCases: readonly CaseSpec[] = [
       await inTime(
         'all of them',
         Promise.all(waiters.map((waiter) => rejectsWith('STORE_UNAVAILABLE', waiter))),
-        IMPATIENT_MS * 4,
       )
       store.heal()
       await (await inTime('a hold', scene.lock('door', locks).acquire())).release()

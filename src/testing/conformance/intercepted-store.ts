@@ -35,6 +35,7 @@ export class InterceptedStore implements Store {
   readonly #inner: Store
   #pulsesOnTheWay = 0
   readonly #clients: ClientContext[] = []
+  readonly #answered: Call[] = []
 
   constructor(inner: Store) {
     this.#inner = inner
@@ -44,6 +45,11 @@ export class InterceptedStore implements Store {
 
   count(method: Method): number {
     return this.calls.filter((call) => call.method === method).length
+  }
+
+  /** How many calls of that method the client has had an answer to. */
+  answered(method: Method): number {
+    return this.#answered.filter((call) => call.method === method).length
   }
 
   /** Everything, or the given methods only, fails at once. */
@@ -92,9 +98,11 @@ export class InterceptedStore implements Store {
     yield* inner.inspect(query)
   }
 
-  #pass<T>(call: Call, go: () => Promise<T>): Promise<T> {
+  async #pass<T>(call: Call, go: () => Promise<T>): Promise<T> {
     this.calls.push(call)
-    return this.around(call, go)
+    const reply = await this.around(call, go)
+    this.#answered.push(call)
+    return reply
   }
 
   async #countPulse<T>(pulse: Promise<T>): Promise<T> {
