@@ -37,13 +37,14 @@ export const contractCases: readonly CaseSpec[] = [
     async run(scene) {
       const raw = scene.raw()
       await raw.claim(claimOf('door', 'raw:1'))
-      await raw.claim(claimOf('door', 'raw:2', { presenceMs: 3000 }))
+      const presenceMs = 20_000
+      await raw.claim(claimOf('door', 'raw:2', { presenceMs }))
       const answeredAt = now()
       await pass(200)
       await raw.release('door', 'raw:1')
       const askedAt = now()
       const leftMs = await leftOf(raw, 'raw:2')
-      assert.ok(leftMs <= answeredAt + 3000 - askedAt && leftMs <= 2850, `${leftMs} ms are left`)
+      assert.ok(leftMs > 0 && leftMs <= answeredAt + presenceMs - askedAt, `${leftMs} ms are left`)
       const [held] = await raw.pulse([beatOf('raw:2')])
       assert.ok(held?.status === 'held' && held.leaseMs > LONG_MS * 0.9)
     },
@@ -74,10 +75,10 @@ export const contractCases: readonly CaseSpec[] = [
     behaviours: [18],
     async run(scene) {
       const raw = scene.raw()
-      await raw.claim(claimOf('door', 'raw:1', { leaseMs: 5000 }))
+      await raw.claim(claimOf('door', 'raw:1', { leaseMs: 20_000 }))
       const reply = await raw.claim(claimOf('door', 'raw:2'))
       assert.ok(reply.status === 'waiting' && reply.isNext)
-      if (reply.freeInMs !== null) assert.ok(reply.freeInMs > 0 && reply.freeInMs <= 5000)
+      if (reply.freeInMs !== null) assert.ok(reply.freeInMs > 0 && reply.freeInMs <= 20_000)
       const behind = await raw.claim(claimOf('door', 'raw:3'))
       assert.ok(behind.status === 'waiting' && !behind.isNext)
     },
@@ -110,7 +111,8 @@ export const contractCases: readonly CaseSpec[] = [
       // The first wait of a client may take longer than these leases: it has to be heard first.
       for (const id of ['raw:a', 'raw:b']) await raw.claim(claimOf('window', id))
       await raw.claim(claimOf('door', 'raw:1', { leaseMs: SHORT_MS }))
-      await raw.claim(claimOf('door', 'raw:2', { presenceMs: SHORT_MS }))
+      // On a slow machine it is granted at once, because the first one has lapsed already: then it lapses as a holder.
+      await raw.claim(claimOf('door', 'raw:2', { leaseMs: SHORT_MS, presenceMs: SHORT_MS }))
       await raw.claim(claimOf('door', 'raw:3'))
       await raw.claim(claimOf('door', 'raw:4'))
       await pass(SHORT_MS * 1.2)
@@ -146,12 +148,13 @@ export const contractCases: readonly CaseSpec[] = [
       await one.claim(claimOf('door', 'one:1'))
       await one.claim(claimOf('door', 'one:2'))
       await two.claim(claimOf('door', 'two:1'))
+      const told = (raw: RawClient) => raw.pushes.flatMap((push) => ('id' in push ? [push.id] : []))
       await one.release('door', 'one:1')
+      await eventually('the push', () => told(one).length > 0)
       await one.release('door', 'one:2')
       const [reply] = await two.pulse([beatOf('two:1')])
       assert.equal(reply?.status, 'held')
       await pass(50)
-      const told = (raw: RawClient) => raw.pushes.flatMap((push) => ('id' in push ? [push.id] : []))
       assert.deepEqual(told(one), ['one:2'])
       assert.ok(told(two).every((id) => id === 'two:1'))
     },
