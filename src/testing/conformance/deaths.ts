@@ -60,10 +60,14 @@ export const deathCases: readonly CaseSpec[] = [
     alone: true,
     async run(scene) {
       const presence = 3000
+      // It has the lock until all are in line: while its process is busy with 500 claims, a hold of that process may come to its end.
+      const opener = await scene.client().mutex('door').acquire({ lease: LONG_MS })
       const worker = await scene.worker({ presence, order: 'strict' })
-      await worker.call('acquire', 'door', { lease: presence })
+      const label = 'holder'
+      await worker.call('queue', 'door', 1, { lease: presence, label }, LONG_MS)
+      await scene.inLine('door', label)
       await worker.call('queue', 'door', 500, { lease: presence }, 0)
-      await scene.waiting('door', 500)
+      await scene.waiting('door', 501)
       const fences: number[] = []
       const rest = [0, 1, 2].map(() =>
         scene
@@ -71,12 +75,15 @@ export const deathCases: readonly CaseSpec[] = [
           .mutex('door')
           .run((hold) => void fences.push(hold.fence), { lease: presence }),
       )
-      await scene.waiting('door', 503)
+      await scene.waiting('door', 504)
+      await opener.release()
+      await eventually('the holder', async () => (await scene.line('door'))?.holders[0]?.label === label)
       await worker.kill()
       // The bound is lease + presence + one pulse; the rest is patience with a loaded machine.
       await inTime('the rest', Promise.all(rest), 2 * presence + presence / 3 + 30_000)
       assertIncreasing(fences)
-      assert.equal(await scene.line('door'), undefined)
+      // On a slow machine some have lost their places, and died in others behind the rest.
+      await scene.empty('door')
     },
   },
   {
