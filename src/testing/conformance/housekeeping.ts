@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { deferred } from '../../base/deferred.js'
 import type { Mutex } from '../../primitives/mutex.js'
 import { CountingEnv, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
+import { claimOf, IMPATIENT_MS, LONG_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const housekeepingCases: readonly CaseSpec[] = [
@@ -56,7 +56,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
     behaviours: [116],
     async run(scene) {
       const [closing, staying] = [scene.client(), scene.client()]
-      const hold = await staying.mutex('door').acquire({ lease: RENEWED_MS })
+      const hold = await staying.mutex('door').acquire({ lease: LONG_MS })
       await closing.mutex('window').acquire({ lease: LONG_MS })
       const waiter = staying.mutex('window').acquire({ lease: LONG_MS })
       await scene.waiting('window', 1)
@@ -71,7 +71,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
     behaviours: [116],
     async run(scene) {
       const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
-      await locks.mutex('door').acquire({ lease: RENEWED_MS })
+      await locks.mutex('door').acquire({ lease: LONG_MS })
       const waiter = settled(locks.mutex('door').acquire())
       await scene.waiting('door', 1)
       store.hang()
