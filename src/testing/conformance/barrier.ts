@@ -122,10 +122,10 @@ export const barrierCases: readonly CaseSpec[] = [
       const startedAt = now()
       // By a timer of the same process, which stands still when the other one does. A second time would end later than this.
       const isTooLate = new Watched(pass(7900))
-      const meeting = rejectsWith('ACQUIRE_TIMEOUT', locks.barrier('phase', 2).meet({ wait: 5000 }))
+      const meeting = new Watched(locks.barrier('phase', 2).meet({ wait: 5000 }))
       await eventually('it gives up', () => store.count('release') > 0 || isTooLate.isSettled)
       assert.ok(store.count('release') > 0, `still waits after ${now() - startedAt} ms`)
-      await meeting
+      await rejectsWith('ACQUIRE_TIMEOUT', meeting.promise)
       assert.ok(now() - startedAt >= 5000)
     },
   },
