@@ -306,9 +306,10 @@ export const cohortCases: readonly CaseSpec[] = [
       const first = await inTime('the first neighbour', second)
       const half = first.remainingMs / 2
       const next = new Watched(scene.lock('door', locks).acquire({ lease: leaseMs }))
+      // Before it can be lost: then the neighbour has asked anew when we notice.
+      const claims = store.count('claim')
       store.cut('pulse')
       await eventually('half of the lease is over', () => first.remainingMs < half)
-      const claims = store.count('claim')
       const wasHeld = await first.release()
       await pass(20)
       // Where the store cannot tell whether others wait, the turn is over, and it is had anew.
