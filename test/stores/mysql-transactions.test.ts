@@ -149,7 +149,7 @@ describeOn('mariadb', 'the transaction lock of MySQL', () => {
           await connection.release()
         }
         await look()
-        await lock.run('a', () => {}, { wait: '2s', isolation: 'serializable' })
+        await lock.run('a', () => {}, { wait: '30s', isolation: 'serializable' })
         await look()
         await expect(lock.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
         await look()

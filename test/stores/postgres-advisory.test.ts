@@ -198,7 +198,7 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     )
     const pool = openPgPool(server.url.replace('postgres@', 'reader@'), 3)
     endings.push(() => pool.end())
-    const held = new Watched(advisory(pool).acquire('before', { wait: '2s' }))
+    const held = new Watched(advisory(pool).acquire('before', { wait: '5s' }))
     const error = await rejectsWith('STORE_UNAVAILABLE', held.promise)
     expect(error.message).toMatch(/read-only/)
     await rejectsWith('STORE_UNAVAILABLE', advisory(pool).tryAcquire('before'))

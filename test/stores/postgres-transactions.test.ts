@@ -97,7 +97,7 @@ describeOn('postgres', 'the transaction lock', () => {
 
     it('leaves the lock_timeout of the transaction as it was', async () => {
       const read = async (ask: Ask): Promise<unknown> => (await ask('show lock_timeout'))[0]?.['lock_timeout']
-      expect(await run('stock:7', read, { wait: 100 })).toBe('0')
+      expect(await run('stock:7', read, { wait: '30s' })).toBe('0')
     })
 
     it('enters again in the same transaction, and undoes a nested part by itself', async () => {
