@@ -30,11 +30,15 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   })
 
   /** The member that serves this client's session. */
-  async function servedBy(zk: ZooKeeperClient): Promise<ZooKeeperServer | undefined> {
+  async function servedBy(zk: ZooKeeperClient): Promise<ZooKeeperServer> {
     const sid = `sid=0x${zk.session?.id.toString(16)}`
-    for (const member of ensemble.members)
-      if ((await member.ask('cons').catch(() => '')).includes(sid)) return member
-    return undefined
+    let found: ZooKeeperServer | undefined
+    await eventually('the server of the session', async () => {
+      for (const member of ensemble.members)
+        if ((await member.ask('cons').catch(() => '')).includes(sid)) found = member
+      return found !== undefined
+    })
+    return found ?? expect.fail('no server')
   }
 
   /** A client that is connected to the leader, or to a follower. */
@@ -66,7 +70,7 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
     await zk.exists(path, { watch: ({ type }) => events.push(type) })
     const session = zk.session
     const frozen = await servedBy(zk)
-    frozen?.pause()
+    frozen.pause()
     const error = await failsWith('CONNECTION_LOSS', zk.setData(path, 'lost'))
     expect(error.maybeDone).toBe(true)
     // Another server answers, and knows the session.
@@ -83,7 +87,8 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
 
   it('leaves a frozen server though nobody asks for anything', async () => {
     const zk = await connectedTo('follower', 8000)
-    ;(await servedBy(zk))?.pause()
+    const frozen = await servedBy(zk)
+    frozen.pause()
     await zk.hears('reconnected')
     // Within the session: otherwise it would have expired.
     expect(zk.heard).toEqual(['connected', 'suspected', 'reconnected'])
@@ -92,7 +97,8 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   it.each(['follower', 'leader'] as const)('goes on when the %s is killed', async (which) => {
     const zk = await connectedTo(which, 10_000)
     const { path } = await zk.create('/killed-', { mode: 'ephemeralSequential' })
-    await (await servedBy(zk))?.kill()
+    const killed = await servedBy(zk)
+    await killed.kill()
     const { stat } = await answered(() => zk.exists(path))
     expect(stat?.ephemeralOwner).toBe(zk.session?.id)
     await answered(() => zk.setData(path, 'on'))
@@ -102,9 +108,10 @@ describeOn('zookeeper', 'the ZooKeeper client with three servers', () => {
   it('leaves a follower whose writes do not reach the leader', async () => {
     for (;;) {
       const zk = await connectedTo('follower', 8000)
-      await zk.create('/cut-off', { mode: 'ephemeral' })
+      // A path of its own each time: the last one may be there until its session is over.
+      const { path } = await zk.create('/cut-off-', { mode: 'ephemeralSequential' })
       leader.pause()
-      const outcome = await settled(zk.setData('/cut-off', '1'))
+      const outcome = await settled(zk.setData(path, '1'))
       if ('error' in outcome) {
         expect(outcome.error).toMatchObject({ code: 'CONNECTION_LOSS', maybeDone: true })
         await answered(() => zk.sync())

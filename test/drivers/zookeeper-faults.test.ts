@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { deferred } from '../../src/base/deferred.js'
 import type { WatchEvent } from '../../src/drivers/zookeeper/index.js'
 import { CountingEnv, eventually, inTime, now, pass, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
@@ -20,11 +21,13 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
   afterEach(() => proxy.stop())
 
+  /** Where no silence is the subject: a server that stands still for a moment is not suspected. */
+  const PATIENT_MS = 20_000
   const through = (sessionTimeout: number, more = {}) =>
     client(`127.0.0.1:${proxy.port}`, { sessionTimeout, requestTimeout: '20s', closeTimeout: 200, ...more })
 
   it('comes back with the same session when the connection is cut', async () => {
-    const zk = through(4000)
+    const zk = through(PATIENT_MS)
     await zk.create('/cut', { mode: 'ephemeral' })
     const session = zk.session
     proxy.cut()
@@ -35,7 +38,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it('does not know whether a create happened whose answer was lost, and does not repeat it', async () => {
-    const zk = through(4000)
+    const zk = through(PATIENT_MS)
     await zk.create('/lost')
     const downAlready = proxy.bytes.down
     proxy.mode = 'lose replies'
@@ -51,7 +54,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it('keeps requests while there is no connection, as long as their time allows', async () => {
-    const zk = through(4000)
+    const zk = through(PATIENT_MS)
     await zk.sync()
     proxy.mode = 'refuse'
     await zk.hears('suspected')
@@ -113,22 +116,25 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it('ends when the server has ended the session', async () => {
-    const zk = through(3000)
+    const zk = through(4000)
     await zk.create('/expired', { mode: 'ephemeral' })
     const other = client(server.address)
-    const gone = new Promise((resolve) => other.exists('/expired', { watch: resolve }))
+    const gone = deferred<WatchEvent>()
+    await other.exists('/expired', { watch: gone.resolve })
     proxy.mode = 'refuse'
-    await inTime('the end of the node', gone)
+    await inTime('the end of the node', gone.promise)
     proxy.mode = 'pass'
     await zk.hears('expired')
-    expect(zk.heard).toEqual(['connected', 'suspected', 'expired'])
+    // In so short a session a server that stands still for a moment is suspected and trusted again before.
+    expect(zk.heard.slice(-2)).toEqual(['suspected', 'expired'])
+    const { heard } = zk
     await failsWith('SESSION_EXPIRED', zk.exists('/expired'))
     await zk.close()
-    expect(zk.heard).toEqual(['connected', 'suspected', 'expired'])
+    expect(zk.heard).toEqual(heard)
   })
 
   it('fires the watches of what happened while it was away', async () => {
-    const zk = through(4000)
+    const zk = through(PATIENT_MS)
     const other = client(server.address)
     for (const path of ['/away', '/away/data', '/away/deleted', '/away/same']) await other.create(path)
     const events: string[] = []
@@ -174,7 +180,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it('authenticates before anything else on each connection', async () => {
-    const zk = through(4000, { auth: [{ scheme: 'digest', credentials: 'app:secret' }] })
+    const zk = through(PATIENT_MS, { auth: [{ scheme: 'digest', credentials: 'app:secret' }] })
     const acl = [{ perms: 31, scheme: 'auth', id: '' }]
     // Waits in the queue when the connection opens: sent first, it would be refused as nobody's.
     await zk.create('/guarded', { acl, data: '0' })
@@ -193,7 +199,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
 
   it('goes on after the server was killed and started again', async () => {
     const own = await startZooKeeper()
-    const zk = client(own.address, { sessionTimeout: 4000, requestTimeout: '20s' })
+    const zk = client(own.address, { sessionTimeout: 10_000, requestTimeout: '40s' })
     await zk.create('/kept', { mode: 'ephemeral' })
     await own.restart({ keepData: true })
     expect((await zk.exists('/kept')).stat?.ephemeralOwner).toBe(zk.session?.id)
@@ -216,7 +222,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it.each(['stall', 'refuse', 'lose replies'] as const)('closes in time: %s', async (mode) => {
-    const zk = through(4000)
+    const zk = through(PATIENT_MS)
     await zk.sync()
     proxy.mode = mode
     if (mode === 'refuse') await zk.hears('suspected')
@@ -226,6 +232,8 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
     await inTime('the end', closed)
     expect(zk.heard.at(-1)).toBe('closed')
     await failsWith('CLOSED', zk.sync())
+    // What it had begun when it ended is there after a look at the sockets, which is between these two.
+    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
     const { connections } = proxy
     proxy.mode = 'pass'
     await pass(100)
@@ -233,7 +241,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
   })
 
   it('ends its session on the server if the way is free again while it closes', async () => {
-    const zk = through(4000, { closeTimeout: '10s' })
+    const zk = through(PATIENT_MS, { closeTimeout: '10s' })
     await zk.create('/leaving', { mode: 'ephemeral' })
     proxy.mode = 'refuse'
     await zk.hears('suspected')
@@ -245,10 +253,10 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
 
   it('leaves no timer behind, however it ends', async () => {
     const env = new CountingEnv()
-    const zk = through(4000, { env })
+    const zk = through(PATIENT_MS, { env })
     await zk.create('/timers', { mode: 'ephemeral' })
     await zk.close()
-    const away = through(4000, { env })
+    const away = through(PATIENT_MS, { env })
     await away.sync()
     proxy.mode = 'refuse'
     await away.hears('suspected')
@@ -284,7 +292,7 @@ describeOn('zookeeper', 'the ZooKeeper client in trouble', () => {
 
   it('finds the server that is there among those that are not', async () => {
     const dead = [await freePort(), await freePort()].map((port) => `127.0.0.1:${port}`)
-    const zk = client([...dead, server.address].join(','), { sessionTimeout: 4000 })
+    const zk = client([...dead, server.address].join(','), { sessionTimeout: PATIENT_MS })
     await zk.sync()
     expect(zk.heard).toEqual(['connected'])
   })

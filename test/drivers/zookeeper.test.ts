@@ -227,7 +227,7 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
   })
 
   it('answers ten thousand requests at once, in order', async () => {
-    const zk = client(server.address)
+    const zk = client(server.address, { sessionTimeout: '30s' })
     const order: number[] = []
     const requests = Array.from({ length: 10_000 }, (_, index) =>
       (index % 10 === 0 ? zk.create(`/many-${index}`) : zk.exists(`/many-${index - (index % 10)}`)).then(
@@ -242,7 +242,7 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
   })
 
   it('counts requests past the end of the numbers', async () => {
-    const zk = client(server.address, { firstXid: 2 ** 31 - 5 })
+    const zk = client(server.address, { firstXid: 2 ** 31 - 5, sessionTimeout: '30s' })
     const created = await Promise.all(
       Array.from({ length: 20 }, () => zk.create('/wrap-', { mode: 'persistentSequential' })),
     )
@@ -251,7 +251,7 @@ describeOn('zookeeper', 'the ZooKeeper client', () => {
   })
 
   it('refuses what is too much before it is sent', async () => {
-    const zk = client(server.address, { maxRequests: 2 })
+    const zk = client(server.address, { maxRequests: 2, sessionTimeout: '30s' })
     const [one, two, three] = [zk.sync(), zk.sync(), zk.sync()]
     await failsWith('QUEUE_FULL', three)
     await Promise.all([one, two])
