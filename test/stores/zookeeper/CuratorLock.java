@@ -9,7 +9,7 @@ import org.apache.curator.retry.RetryOneTime;
 public class CuratorLock {
   public static void main(String[] args) throws Exception {
     BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
-    CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 4000, 4000, new RetryOneTime(100));
+    CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 20_000, 20_000, new RetryOneTime(100));
     client.start();
     InterProcessMutex lock = new InterProcessMutex(client, args[1]);
     System.out.println("waiting");

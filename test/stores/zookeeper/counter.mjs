@@ -11,7 +11,7 @@ const [left, right] = [join(folder, 'left'), join(folder, 'right')]
 const at = path.lastIndexOf('/')
 const [root, resource] = [path.slice(0, at), path.slice(at + 1)]
 const shared = kind === 'mutex' ? 'curator' : 'curator-read-write'
-const locks = new Holdfast(zookeeper(hosts, { root, shared, sessionTimeout: '4s', tick: 200 }))
+const locks = new Holdfast(zookeeper(hosts, { root, shared, sessionTimeout: '20s', tick: 200 }))
 await locks.check()
 process.stdout.write('ready\n')
 await new Promise((resolve) => process.stdin.once('data', resolve))

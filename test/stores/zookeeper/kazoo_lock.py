@@ -2,7 +2,7 @@
 import sys
 from kazoo.client import KazooClient
 
-client = KazooClient(hosts=sys.argv[1], timeout=4)
+client = KazooClient(hosts=sys.argv[1], timeout=20)
 client.start()
 lock = client.Lock(sys.argv[2], "kazoo", extra_lock_patterns=["-lock-"])
 print("waiting", flush=True)
