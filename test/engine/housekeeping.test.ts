@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Connection, Store } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -23,7 +23,7 @@ it('forgets a hold that was lost, also when nobody ever releases it', async () =
   const locks = new Holdfast(store)
   const hold = await locks.mutex('lost').acquire({ maxHold: 20 })
   await locks.mutex('kept').acquire()
-  await vi.waitFor(() => expect(hold.signal.aborted).toBe(true))
+  await expect.poll(() => hold.signal.aborted).toBe(true)
   await locks.close()
   // What it still knows of, it gives back at the end.
   expect(released).toEqual(['kept'])

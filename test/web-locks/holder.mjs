@@ -5,7 +5,7 @@ import { LockManager } from 'holdfast/web-locks'
 
 // A promise that nobody settles keeps no process alive.
 process.channel.ref()
-const locks = new LockManager(new Holdfast(sqlite(process.argv[2])), { lease: '1s' })
+const locks = new LockManager(new Holdfast(sqlite(process.argv[2])), { lease: '2500ms' })
 let signal
 try {
   await locks.request('a', (lock) => {

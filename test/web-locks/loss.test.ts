@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { on } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,11 +102,13 @@ describe('a store that is slow', () => {
 })
 
 describe('processes', () => {
-  /** Another process, which holds 'a' with a lease of a second and says what becomes of it. */
+  /** Another process, which holds 'a' with a lease that outlasts a busy machine's pauses, and says what becomes of it. */
   async function holder(path: string): Promise<{ child: ChildProcess; next(): Promise<unknown> }> {
     const child = fork(new URL('holder.mjs', import.meta.url), [path], { execArgv: [] })
     onTestFinished(() => void child.kill('SIGKILL'))
-    const next = async () => (await once(child, 'message'))[0]
+    // Kept until asked for: two may come at once.
+    const messages = on(child, 'message')
+    const next = async () => (await messages.next()).value[0]
     expect(await next()).toBe('held')
     return { child, next }
   }
