@@ -70,10 +70,11 @@ onEachStore('the steal option', (newSite) => {
   it('last caller wins', async () => {
     const { locks } = newSite()
     const forEver = () => new Promise(() => {})
-    const first = locks.request('a', forEver)
-    const second = locks.request('a', { steal: true }, forEver)
+    const [first, second] = [locks.request('a', forEver), locks.request('a', { steal: true }, forEver)]
+    // Awaited from the start: the news of a robbery may come before the last one is done.
+    const robbed = Promise.all([first, second].map((each) => rejectsWithDom(each, 'AbortError')))
     expect(await locks.request('a', { steal: true }, () => 'won')).toBe('won')
-    await Promise.all([first, second].map((robbed) => rejectsWithDom(robbed, 'AbortError')))
+    await robbed
   })
 
   it('works across clients', async () => {
