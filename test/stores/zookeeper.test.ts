@@ -121,10 +121,10 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
   ): Promise<void> => {
     const downAlready = proxy.bytes.down
     proxy.mode = 'lose replies'
-    const lost = call()
+    const lost = new Watched(call())
     await eventually('the lost reply', async () => proxy.bytes.down > downAlready && (await isDone()))
     proxy.mode = 'pass'
-    await rejectsWith('STORE_UNAVAILABLE', lost)
+    await rejectsWith('STORE_UNAVAILABLE', lost.promise)
   }
 
   it('finds its node again when the reply to create was lost, and makes no second one', async () => {
