@@ -19,7 +19,24 @@ describe('generated histories on the memory store', () => {
   it('agree with the model on a clock that cannot be injected', async () => {
     await storeHistories({ makeStore: () => memory(), runs: 100, clock: 'server', fences: 'resource' })
   }, 60_000)
+
+  it('agree with the model where news come late, and some that it knows nothing of come between', async () => {
+    await storeHistories({ makeStore: (env) => tellingLate(memory({ env })), runs: 20 })
+  }, 60_000)
 })
+
+/** A store whose news are under way for a while; that others wait is told sooner, when the next call is made already. */
+function tellingLate(store: Store): Store {
+  return {
+    name: store.name,
+    capabilities: store.capabilities,
+    connect: ({ push, ...client }) =>
+      store.connect({
+        ...client,
+        push: (news) => void setTimeout(push, news.type === 'wanted' ? 1 : 10, news),
+      }),
+  }
+}
 
 /** A memory store with one call changed. */
 function broken(store: Store, change: (inner: Connection) => Partial<Connection>): Store {
