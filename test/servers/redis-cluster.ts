@@ -5,6 +5,10 @@ import { fieldOf, type RedisOptions, RedisServer, redisCli } from './redis.js'
 
 const NODES = 6
 const FAIL_OVER_LIMIT_MS = 60_000
+/** How long the nodes wait for a silent one. Long, as a machine that stands still for a moment must not lead to a fail-over, */
+const PATIENT_MS = 60_000
+/** but for the time in which a test waits for one. They also tell each other news more often then. */
+const QUICK_MS = 1000
 
 /** What a node says about another one, or about itself. */
 interface Member {
@@ -54,13 +58,12 @@ export class RedisCluster {
     const [old, next] = [await this.masterOf(key), await this.replicaOf(key)]
     const slot = Number(await old.cli('cluster', 'keyslot', key))
     await old.kill()
-    await eventually(
-      `the fail-over to port ${next.port}`,
-      async () => {
-        const views = await Promise.all(this.#running().map(membersSeenBy))
-        return views.every((members) => ownerOf(slot, members)?.port === next.port)
-      },
-      FAIL_OVER_LIMIT_MS,
+    const isPromoted = async (): Promise<boolean> => {
+      const views = await Promise.all(this.#running().map(membersSeenBy))
+      return views.every((members) => ownerOf(slot, members)?.port === next.port)
+    }
+    await this.#quickly(() =>
+      eventually(`the fail-over to port ${next.port}`, isPromoted, FAIL_OVER_LIMIT_MS),
     )
     await this.serving()
     return next
@@ -68,7 +71,9 @@ export class RedisCluster {
 
   /** Resolves when the running nodes serve, agree on who is who, and every replica follows its master. */
   async serving(): Promise<void> {
-    await eventually('the cluster serving', async () => this.#isServing(), FAIL_OVER_LIMIT_MS)
+    await this.#quickly(() =>
+      eventually('the cluster serving', async () => this.#isServing(), FAIL_OVER_LIMIT_MS),
+    )
   }
 
   async stop(): Promise<void> {
@@ -81,6 +86,17 @@ export class RedisCluster {
     // A node that comes back takes itself for what it was, until it hears of the others.
     const opinions = new Set(views.map((members) => rolesIn(members, running)))
     return opinions.size === 1 && (await Promise.all(running.map(isServing))).every(Boolean)
+  }
+
+  async #quickly(work: () => Promise<void>): Promise<void> {
+    await this.#giveUpAfter(QUICK_MS)
+    await work()
+    await this.#giveUpAfter(PATIENT_MS)
+  }
+
+  async #giveUpAfter(ms: number): Promise<void> {
+    const setting = ['config', 'set', 'cluster-node-timeout', String(ms)]
+    await Promise.all(this.#running().map((node) => node.cli(...setting)))
   }
 
   #running(): RedisServer[] {
@@ -117,7 +133,7 @@ export async function startRedisCluster(
 
 async function memberOf({ args = [], ...options }: RedisOptions): Promise<RedisServer> {
   const clustered = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())]
-  const quick = ['--cluster-node-timeout', '1000']
+  const quick = ['--cluster-node-timeout', String(QUICK_MS)]
   return new RedisServer(await freePort(), { ...options, args: [...clustered, ...quick, ...args] })
 }
 

@@ -8,16 +8,18 @@ import { Server } from './server.js'
 
 const SENTINELS = 3
 /**
- * How long a silent server is waited for, and how often a Sentinel asks and tells, in milliseconds: more often than out of the box, where
+ * How long a silent server is waited for while a test waits for a fail-over, and how often a Sentinel asks and tells, in milliseconds: more often than out of the box, where
  * it takes 15 s until a node that came back follows. The periods are tied together. A new acquaintance is asked for the first
  * time after one ping period, so down-after must be well above that, or healthy servers are given up. What a replica last told counts for five
  * ping periods, and it is asked once a second: below 250 it is mostly too old to be promoted.
  */
 const DOWN_AFTER_MS = 1000
+/** At any other time: a machine that stands still for a moment must not lead to a fail-over. */
+const PATIENT_MS = 60_000
 const PERIODS = ['ping-period', '400', 'info-period', '500', 'publish-period', '200', 'ask-period', '100']
 const FAIL_OVER_LIMIT_MS = 60_000
 
-/** A primary and its replica, watched by three Sentinels that fail over when the primary is silent for a second. */
+/** A primary and its replica, watched by three Sentinels that fail over when the primary is silent, and a test waits for that. */
 export class RedisSentinel {
   /** The name of the group, as clients ask the Sentinels for it. */
   readonly name = 'holdfast'
@@ -86,7 +88,14 @@ export class RedisSentinel {
       return seen.every((port) => port === node.port) && (await node.info('role')) === 'master'
     }
     const ask = (): Promise<boolean> => isPromoted().catch(() => false)
+    await this.#giveUpAfter(DOWN_AFTER_MS)
     await eventually(`the fail-over to port ${node.port}`, ask, FAIL_OVER_LIMIT_MS)
+    await this.#giveUpAfter(PATIENT_MS)
+  }
+
+  async #giveUpAfter(ms: number): Promise<void> {
+    const setting = ['sentinel', 'set', this.name, 'down-after-milliseconds', String(ms)]
+    await Promise.all(this.sentinels.map(({ port }) => redisCli(port, setting)))
   }
 
   async #masterSeenBy(sentinel: Server | undefined): Promise<number> {
@@ -98,13 +107,9 @@ export class RedisSentinel {
   }
 }
 
-/**
- * Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1). A test in which nobody dies gives a long
- * `downAfterMs`, or a machine that stands still for a moment leads to a fail-over.
- */
+/** Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1). */
 export async function startRedisSentinel(
   node: (index: number) => RedisOptions = () => ({}),
-  downAfterMs = DOWN_AFTER_MS,
 ): Promise<RedisSentinel> {
   needServer('redis')
   const primary = new RedisServer(await freePort(), node(0))
@@ -115,8 +120,7 @@ export async function startRedisSentinel(
   const group = new RedisSentinel([primary, replica], sentinels)
   try {
     await Promise.all([primary.start(), replica.start()])
-    for (let count = 0; count < SENTINELS; count++)
-      sentinels.push(await sentinelOf(group.name, primary.port, downAfterMs))
+    for (let count = 0; count < SENTINELS; count++) sentinels.push(await sentinelOf(group.name, primary.port))
     // A Sentinel finds replicas by asking the primary now and then: there must be one by the first time.
     await eventually('the link', async () => (await replica.info('master_link_status')) === 'up')
     await Promise.all(sentinels.map((sentinel) => sentinel.start()))
@@ -128,7 +132,7 @@ export async function startRedisSentinel(
   }
 }
 
-async function sentinelOf(name: string, masterPort: number, downAfterMs: number): Promise<Server> {
+async function sentinelOf(name: string, masterPort: number): Promise<Server> {
   const kind = {
     name: 'sentinel',
     command: (server: Server) => ['redis-server', configOf(server), '--sentinel'],
@@ -138,7 +142,7 @@ async function sentinelOf(name: string, masterPort: number, downAfterMs: number)
         'bind 127.0.0.1',
         `dir ${server.dataFolder}`,
         `sentinel monitor ${name} 127.0.0.1 ${masterPort} 2`,
-        `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
+        `sentinel down-after-milliseconds ${name} ${PATIENT_MS}`,
         `sentinel failover-timeout ${name} 2000`,
       ]
       await writeFile(configOf(server), `${lines.join('\n')}\n`)

@@ -6,7 +6,7 @@ import { Server, started } from './server.js'
 import type { WallClock } from './wall-clock.js'
 
 const run = promisify(execFile)
-const CLI_LIMIT_MS = 10_000
+const CLI_LIMIT_MS = 30_000
 
 export interface RedisOptions {
   /** `none`: a restart forgets everything. The others write an append-only file, flushed each second or at each write. */
