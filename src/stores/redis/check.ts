@@ -149,7 +149,8 @@ export async function tryLock(connection: Connection, name: string): Promise<unk
 /** One claim that holds and one that waits for it, of a resource that nobody else uses. */
 function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
-  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  // Long enough for a slow server: of a claim that has lapsed nothing is told, and nothing shown about the permission to tell.
+  const common = { resource, permits: 1, capacity: 1, leaseMs: 30_000, presenceMs: 30_000, maxHoldMs: null }
   const rest = { queue: true, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }
