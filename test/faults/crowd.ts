@@ -48,7 +48,8 @@ export class Crowd {
    * where it takes longer than the lease of a lost holder, the longest pause, and everybody's turn, on a machine that has time for it.
    */
   async recovered(extraMs = 0): Promise<void> {
-    const [healedAt, lateMs] = [now(), this.judge.lateness.totalMs]
+    // In this order: what passes in between belongs to the lateness, or to neither.
+    const [lateMs, healedAt] = [this.judge.lateness.totalMs, now()]
     await eventually('a grant for everybody', () => this.#waiting(healedAt).length === 0, 60_000).catch(
       (error: Error) => {
         throw new Error(`${error.message}; stranded: ${this.#waiting(healedAt).join(', ')}`)

@@ -108,8 +108,9 @@ export class Judge {
 
   #watch(hold: Hold, grant: Grant): WatchedHold {
     const { lateness } = this
-    let validUntil = now() + hold.remainingMs
+    // In this order: if the process stands still in between, it is seen to be good for longer, and never for less.
     let lateMs = lateness.totalMs
+    let validUntil = hold.remainingMs + now()
     const latest = (): number => validUntil + LATE_MS + lateness.totalMs - lateMs
     let lostAt: number | null = null
     const { signal } = hold
@@ -120,8 +121,8 @@ export class Judge {
     return {
       look() {
         if (!hold.isValid) return
-        validUntil = now() + hold.remainingMs
         lateMs = lateness.totalMs
+        validUntil = hold.remainingMs + now()
       },
       end: () => void this.#open.delete(hold),
       reported: async () => {

@@ -26,8 +26,10 @@ export class Lateness {
   async #tick(): Promise<void> {
     while (!this.#isOver) {
       await pass(TICK_MS)
-      this.#totalMs = this.totalMs
-      this.#tickedAt = now()
+      // One look at the clock: what passed between two would be lost.
+      const at = now()
+      this.#totalMs += Math.max(0, at - this.#tickedAt - TICK_MS)
+      this.#tickedAt = at
     }
   }
 }
