@@ -1,13 +1,16 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { sqlite } from '../../src/stores/sqlite/index.js'
+import { eventually } from '../../src/testing/conformance/checks.js'
 import { ask, beat, CHILD, Child, connect, openRaw, request, tempFolder } from './sqlite/helpers.js'
 
 interface Tally {
   pairs: number
   longestMs: number
+  /** How long it has counted, without the time in which its process stood still. */
+  activeMs: number
 }
 
 const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6
@@ -45,12 +48,12 @@ describe('processes that are killed', () => {
       await victim.kill()
       children[index] = start()
     }
+    await eventually('more than 20 holds', () => existsSync(log) && fencesIn(log).length > 20)
     for (const child of children) child.send('stop')
     const tallies = await Promise.all(children.map(lastWord))
-    const fences = readFileSync(log, 'utf8').trim().split('\n').map(Number)
+    const fences = fencesIn(log)
     const pairs = tallies.map((tally) => tally.pairs).join(', ')
     console.log(`killed ${kills}; ${fences.length} holds in all; the last five processes made ${pairs} pairs`)
-    expect(fences.length).toBeGreaterThan(20)
     for (const [index, fence] of fences.entries()) expect(fence).toBeGreaterThan(fences[index - 1] ?? 0)
 
     const raw = await openRaw(path)
@@ -58,7 +61,7 @@ describe('processes that are killed', () => {
     // What the killed left lapses: somebody new gets the lock, within the lease and presence of the dead.
     const client = connect(sqlite(path))
     let reply = await client.claim(request('hot', 'last'))
-    const deadline = performance.now() + 20 * leaseMs
+    const deadline = performance.now() + 30 * leaseMs
     while (reply.status === 'waiting' && performance.now() < deadline) {
       await delay(50)
       reply = await client.claim(request('hot', 'last'))
@@ -67,6 +70,13 @@ describe('processes that are killed', () => {
     expect(ask(raw, 'SELECT count(*) FROM claim')).toBe(1)
   }, 120_000)
 })
+
+/** The fences that were written in time, in the order in which they were written. */
+function fencesIn(log: string): number[] {
+  const lines = readFileSync(log, 'utf8').trim().split('\n')
+  const late = new Set(lines.filter((line) => line.startsWith('late ')).map((line) => line.slice(5)))
+  return lines.filter((line) => !line.startsWith('late ') && !late.has(line)).map(Number)
+}
 
 /** The last message of a child that may say `ready` before. */
 async function lastWord(child: Child): Promise<Tally> {
@@ -79,12 +89,12 @@ async function lastWord(child: Child): Promise<Tally> {
 describe('processes that compete', () => {
   it('for one lock: take turns', async () => {
     const tallies = await compete(['hot', 'hot', 'hot', 'hot'])
-    expect(Math.min(...tallies.map((tally) => tally.pairs))).toBeGreaterThan(mean(tallies) / 5)
+    for (const tally of tallies) expect(tally.pairs).toBeGreaterThanOrEqual(dueTo(tally, tallies) / 5)
   })
 
   it('for the file only: none of them starves', async () => {
     const tallies = await compete(['a', 'b', 'c', 'd'])
-    expect(Math.min(...tallies.map((tally) => tally.pairs))).toBeGreaterThan(mean(tallies) / 10)
+    for (const tally of tallies) expect(tally.pairs).toBeGreaterThanOrEqual(dueTo(tally, tallies) / 10)
     expect(Math.max(...tallies.map((tally) => tally.longestMs))).toBeLessThan(10_000)
   })
 
@@ -101,8 +111,10 @@ describe('processes that compete', () => {
     return tallies
   }
 
-  function mean(tallies: Tally[]): number {
-    return tallies.reduce((sum, tally) => sum + tally.pairs, 0) / tallies.length
+  /** As many as the others have on average, or less by as much as the process was there for a shorter time. */
+  function dueTo({ activeMs }: Tally, tallies: Tally[]): number {
+    const mean = tallies.reduce((sum, { pairs }) => sum + pairs, 0) / tallies.length
+    return (mean * activeMs) / Math.max(...tallies.map((tally) => tally.activeMs))
   }
 })
 
@@ -118,11 +130,9 @@ describe('a wire', () => {
       const releasedAt = nowMs()
       await client.release('r', String(round))
       latencies.push((await child.next<number>()) - releasedAt)
+      client.news.length = 0
       const waits = await client.claim(request('r', String(round + 1)))
-      if (waits.status === 'waiting') {
-        client.news.length = 0
-        await client.told('granted')
-      }
+      if (waits.status === 'waiting') await client.told('granted')
       child.send(round < 199 ? 'again' : 'stop')
     }
     expect(await child.exit).toBe(0)
@@ -157,7 +167,7 @@ describe('worker threads', () => {
     await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))))
     for (const worker of workers) worker.postMessage('stop')
     expect(await Promise.all(ended)).toEqual([0, 0, 0])
-    const fences = readFileSync(log, 'utf8').trim().split('\n').map(Number)
+    const fences = fencesIn(log)
     for (const [index, fence] of fences.entries()) expect(fence).toBeGreaterThan(fences[index - 1] ?? 0)
   })
 })

@@ -162,15 +162,21 @@ describe('the size of the file', () => {
 describe('a long line', () => {
   it('is served in order, at a cost that does not grow with its length', async () => {
     const client = connect(sqlite(tempFolder().path('locks.db')))
-    await client.claim(request('r', '0'))
+    const long = { leaseMs: 3_600_000, presenceMs: 3_600_000 }
+    await client.claim(request('r', '0', long))
     const ids = Array.from({ length: 10_000 }, (_, index) => String(index + 1))
-    const replies = await Promise.all(ids.map((id) => client.claim(request('r', id))))
+    const replies = await Promise.all(ids.map((id) => client.claim(request('r', id, long))))
     expect(replies.every((reply) => reply.status === 'waiting')).toBe(true)
 
+    /** Gives how long it takes in the middle, which does not change if the process stands still now and then. */
     const serve = async (from: number, to: number): Promise<number> => {
-      const start = performance.now()
-      for (let id = from; id < to; id += 1) await client.release('r', String(id))
-      return (performance.now() - start) / (to - from)
+      const times: number[] = []
+      for (let id = from; id < to; id += 1) {
+        const start = performance.now()
+        await client.release('r', String(id))
+        times.push(performance.now() - start)
+      }
+      return times.sort((a, b) => a - b)[Math.floor(times.length / 2)] ?? Infinity
     }
     const whileLong = await serve(0, 1000)
     await serve(1000, 9000)

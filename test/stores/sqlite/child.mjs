@@ -41,18 +41,35 @@ const received = () => once(channel, 'message')
 if (mode !== 'idle') channel.on('message', () => {})
 const nowMs = () => Number(process.hrtime.bigint()) / 1e6
 
+/** Gives a function that tells for how long this process has stood still since then, in all: the machine had no time for it. */
+function standsStill() {
+  const tickMs = 10
+  let [totalMs, tickedAt] = [0, nowMs()]
+  const tick = () => {
+    const at = nowMs()
+    totalMs += Math.max(0, at - tickedAt - tickMs)
+    tickedAt = at
+  }
+  setInterval(tick, tickMs).unref()
+  return () => {
+    tick()
+    return totalMs
+  }
+}
+
 function request(resource, id, leaseMs) {
   const permits = { permits: EXCLUSIVE, capacity: EXCLUSIVE, block: 1, floor: 0, maxHoldMs: null }
   return { resource, id, ...permits, leaseMs, presenceMs: leaseMs, queue: true, info: `pid ${process.pid}` }
 }
 
-/** Claims, waits until granted, asking as the engine does, and gives the fence and the moment up to which it is valid. */
-async function acquire(resource, id, leaseMs) {
+/** Claims, waits until granted, asking as the engine does, and gives its id, the fence and the moment up to which it is valid. */
+async function acquire(resource, leaseMs) {
   for (;;) {
+    const id = randomUUID()
     const sentAt = nowMs()
     const pushed = new Promise((resolve) => wakers.set(id, resolve))
     const reply = await client.claim(request(resource, id, leaseMs))
-    if (reply.status === 'granted') return { fence: reply.fence, validUntil: sentAt + leaseMs }
+    if (reply.status === 'granted') return { id, fence: reply.fence, validUntil: sentAt + leaseMs }
     let news
     while (news === undefined) {
       let timer
@@ -63,10 +80,9 @@ async function acquire(resource, id, leaseMs) {
       clearTimeout(timer)
       const askedAt = nowMs()
       const [now] = await client.pulse([{ resource, id, leaseMs, presenceMs: leaseMs }])
-      if (now.status === 'held') return { fence: now.fence, validUntil: askedAt + leaseMs }
+      if (now.status === 'held') return { id, fence: now.fence, validUntil: askedAt + leaseMs }
       if (now.status === 'gone') news = now
     }
-    id = randomUUID()
   }
 }
 
@@ -87,29 +103,35 @@ const modes = {
   },
 
   /**
-   * Takes RESOURCE again and again until told to `stop`; under the hold it writes its fence to LOG. Says `ready` after its first turn,
-   * and counts anew when told to `count`: others may not have been there before. Says `enough` after ENOUGH turns from then.
+   * Takes RESOURCE again and again until told to `stop`; under the hold it writes its fence to LOG, and if it was overtaken by the end of
+   * its lease on the way, that it was. Says `ready` after its first turn, and counts anew when told to `count`: others may not have been
+   * there before. Says `enough` after ENOUGH turns from then.
    */
   async hammer() {
     const [resource, log, leaseMs, enough] = rest
     let isRunning = true
-    let tally = { pairs: 0, longestMs: 0 }
+    const stillMs = standsStill()
+    const newTally = () => ({ pairs: 0, longestMs: 0, from: nowMs(), stillFrom: stillMs() })
+    let tally = newTally()
     channel.on('message', (message) => {
-      if (message === 'count') tally = { pairs: 0, longestMs: 0, isCounted: true }
+      if (message === 'count') tally = { ...newTally(), isCounted: true }
       else isRunning = false
     })
     while (isRunning) {
-      const id = randomUUID()
       const startedAt = nowMs()
-      const { fence, validUntil } = await acquire(resource, id, Number(leaseMs))
+      const { id, fence, validUntil } = await acquire(resource, Number(leaseMs))
       tally.longestMs = Math.max(tally.longestMs, nowMs() - startedAt)
-      if (log && nowMs() < validUntil - Number(leaseMs) / 2) appendFileSync(log, `${fence}\n`)
+      if (log && nowMs() < validUntil - Number(leaseMs) / 2) {
+        appendFileSync(log, `${fence}\n`)
+        if (nowMs() >= validUntil) appendFileSync(log, `late ${fence}\n`)
+      }
       await client.release(resource, id)
       tally.pairs += 1
       if (tally.pairs === 1 && !tally.isCounted) send('ready')
       if (tally.pairs === Number(enough) && tally.isCounted) send('enough')
     }
-    send(tally)
+    const { pairs, longestMs, from, stillFrom } = tally
+    send({ pairs, longestMs, activeMs: nowMs() - from - (stillMs() - stillFrom) })
   },
 
   /** For each message: claims RESOURCE, says that it waits, and says when the push came. */
