@@ -70,7 +70,7 @@ test('names and labels cannot write control characters to the terminal', async (
 
 test('break with a fence hits only the hold that has it', async () => {
   const bench = new Bench()
-  const holder = bench.script('a', ['--lease', '3s'], 'echo "fence $HOLDFAST_FENCE"; sleep 60')
+  const holder = bench.script('a', ['--lease', '15s'], 'echo "fence $HOLDFAST_FENCE"; sleep 60')
   const fence = Number((await holder.wrote(/fence (\d+)/))[1])
   const missed = await bench.holdfast(['break', 'a', '--fence', String(fence - 1)]).done
   expect(missed).toMatchObject({

@@ -7,6 +7,9 @@ import { eventually } from '../../src/testing/conformance/checks.js'
 import { isRunning, killAfterwards } from '../cli/processes.js'
 import { describeOn } from './availability.js'
 
+/** A run starts itself, a PostgreSQL, two Redis and three Sentinels, beside everything else that runs here. */
+const START_LIMIT_MS = 90_000
+const LIMIT = { timeout: START_LIMIT_MS + 120_000 }
 const root = join(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-orphans-'))
 
@@ -25,7 +28,7 @@ async function startRun(name: string): Promise<{ pid: number } & Started> {
   const { pid } = spawn(process.execPath, args, { cwd: root, env, stdio: 'ignore' })
   if (pid === undefined) throw new Error('no process')
   killAfterwards(pid)
-  await eventually('the servers of the run', () => existsSync(file))
+  await eventually('the servers of the run', () => existsSync(file), START_LIMIT_MS)
   const started: Started = JSON.parse(readFileSync(file, 'utf8'))
   return { pid, ...started }
 }
@@ -33,7 +36,7 @@ async function startRun(name: string): Promise<{ pid: number } & Started> {
 describeOn('redis', 'servers of a run that is killed', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it.each(['SIGKILL', 'SIGTERM'] as const)('end with it: %s', async (signal) => {
+  it.each(['SIGKILL', 'SIGTERM'] as const)('end with it: %s', LIMIT, async (signal) => {
     const { pid, worker, servers, sessions } = await startRun(signal)
     // One of them was killed by the run itself.
     expect(servers.filter((server) => isRunning(server.pid))).toHaveLength(servers.length - 1)
@@ -44,7 +47,7 @@ describeOn('redis', 'servers of a run that is killed', () => {
     await eventually('no folder left', () => !servers.some((server) => existsSync(server.folder)))
   })
 
-  it('end when only the worker is killed', async () => {
+  it('end when only the worker is killed', LIMIT, async () => {
     const { worker, servers } = await startRun('worker')
     process.kill(worker, 'SIGKILL')
     await eventually('the end of the servers', () => !servers.some((server) => isRunning(server.pid)))
