@@ -9,7 +9,8 @@ export function openStage() {
   const crew = new Crew()
   process.on('exit', () => {
     crew.dismiss()
-    rmSync(folder, { recursive: true, force: true })
+    // Again, if a worker has put a last file into it while it was killed.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   })
   for (const [signal, number] of /** @type {const} */ ([
     ['SIGINT', 2],

@@ -80,7 +80,8 @@ export class Bench {
 
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
-    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }))
+    // Again, if a process that is just being killed has put a last file into it.
+    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 }))
     this.store = `sqlite:${this.path('locks.db')}`
     this.env = {
       PATH: process.env['PATH'],
