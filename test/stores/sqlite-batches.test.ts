@@ -32,7 +32,8 @@ function fakeFile(failures: unknown[] = []) {
   return { log, file: file as unknown as LockFile }
 }
 
-function batchesOf(file: LockFile, env: Env = systemEnv): Batches {
+/** By a clock that stands still: a turn ends early where ten milliseconds have passed, whatever they passed with. */
+function batchesOf(file: LockFile, env: Env = testEnv(0)): Batches {
   return new Batches({ path: '/x.db', env, open: async () => file, tell: () => {}, replaced: () => {} })
 }
 
