@@ -114,10 +114,13 @@ export class Judge {
     const latest = (): number => validUntil + LATE_MS + lateness.totalMs - lateMs
     let lostAt: number | null = null
     const { signal } = hold
-    signal.addEventListener('abort', () => {
+    const note = (): void => {
       lostAt = now()
       this.losses++
-    })
+    }
+    // A process that stood still may find the hold over before it looks at it for the first time.
+    if (signal.aborted) note()
+    else signal.addEventListener('abort', note)
     return {
       look() {
         if (!hold.isValid) return
