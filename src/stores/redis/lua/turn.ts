@@ -1,4 +1,5 @@
 import { defineScript } from './script.js'
+import { aloneLua } from './turn-alone.js'
 import { giveBackLua, handOverLua, takeFreeLua, waitFirstLua, waitLastLua } from './turn-short.js'
 import { wholeWayLua } from './turn-whole.js'
 
@@ -23,6 +24,7 @@ import { wholeWayLua } from './turn-whole.js'
  * nobody waits, and, where each wants the whole of it, to join the line and hand over to the next. All else goes through the whole of the line.
  */
 export const turnScript = defineScript(`
+${aloneLua}
 ${wholeWayLua}
 local number, replies = 0, {}
 
