@@ -27,6 +27,9 @@ export function routed(store: Store): Store {
       }
       return {
         claim: open(async (request) => {
+          // A closed client may have lost it, and nobody has waited for the news: it looks before it answers for another one.
+          const { resource, id, leaseMs, presenceMs } = request
+          if (of(request) !== own) await of(request).pulse([{ resource, id, leaseMs, presenceMs }])
           const maker = of(request)
           makers.set(keyOf(request), maker)
           const reply = await maker.claim(request)
