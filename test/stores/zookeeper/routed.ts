@@ -7,14 +7,23 @@ import type { Beat, BeatReply, ClientContext, Connection, Push, Store } from '..
  */
 export function routed(store: Store): Store {
   const makers = new Map<string, Connection>()
+  /** The claims of clients that have only seemingly closed. Nobody waits for their news: they look before others look at the line. */
+  const orphans = new Map<string, Beat>()
+  const lookAtOrphans = async (): Promise<void> => {
+    for (const [key, beat] of orphans) await makers.get(key)?.pulse([beat])
+  }
   return {
     name: store.name,
     capabilities: store.capabilities,
     connect(client: ClientContext): Connection {
       // Only seemingly: what a closed client has in lines must stay there, as in the model.
       let isClosed = false
+      const mine = new Map<string, Beat>()
+      const forget = (claim: ClaimKey): void => {
+        for (const claims of [makers, orphans, mine]) claims.delete(keyOf(claim))
+      }
       const push = (news: Push): void => {
-        if (news.type === 'lost') makers.delete(keyOf(news))
+        if (news.type === 'lost') forget(news)
         if (!isClosed) client.push(news)
       }
       const own = store.connect({ ...client, push })
@@ -27,31 +36,36 @@ export function routed(store: Store): Store {
       }
       return {
         claim: open(async (request) => {
-          // A closed client may have lost it, and nobody has waited for the news: it looks before it answers for another one.
+          await lookAtOrphans()
           const { resource, id, leaseMs, presenceMs } = request
-          if (of(request) !== own) await of(request).pulse([{ resource, id, leaseMs, presenceMs }])
           const maker = of(request)
           makers.set(keyOf(request), maker)
+          if (maker === own) mine.set(keyOf(request), { resource, id, leaseMs, presenceMs })
           const reply = await maker.claim(request)
-          if (reply.status === 'refused') makers.delete(keyOf(request))
+          if (reply.status === 'refused') forget(request)
           return reply
         }),
         pulse: open(async (beats) => (beats.length === 0 ? own.pulse([]) : pulseEach(beats, of))),
         release: open(async (resource, id) => {
           const isThere = await of({ resource, id }).release(resource, id)
-          makers.delete(keyOf({ resource, id }))
+          forget({ resource, id })
           return isThere
         }),
-        evict: open((resource, fence) => own.evict(resource, fence)),
+        evict: open(async (resource, fence) => {
+          await lookAtOrphans()
+          return own.evict(resource, fence)
+        }),
         resize: open((resource, declared, capacity) => own.resize(resource, declared, capacity)),
         read: open((key, watch) => own.read(key, watch)),
         write: open((change) => own.write(change)),
         async *inspect(query) {
           if (isClosed) throw new HoldfastError('CLOSED', 'closed')
+          await lookAtOrphans()
           yield* own.inspect(query)
         },
         async close() {
           isClosed = true
+          for (const [key, beat] of mine) orphans.set(key, beat)
         },
       }
     },
