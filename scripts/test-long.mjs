@@ -7,6 +7,7 @@ const env = { HOLDFAST_SEEDS: '5000', HOLDFAST_RUNS: '20000', ...process.env }
 const files = [
   'test/engine/simulation.test.ts',
   'test/engine/cohort-simulation.test.ts',
+  'test/engine/heirs-simulation.test.ts',
   'test/contract/histories.test.ts',
   'test/stores/sqlite-histories.test.ts',
 ]

@@ -23,6 +23,9 @@ export interface LinesContext {
   tell(client: string, news: Push): void
 }
 
+/** So many are named at once: the next list comes with the last of them. */
+const MOST_HEIRS = 16
+
 /**
  * The line semantics of the store contract, once, for every store whose rows this process can change atomically.
  * Each method is one atomic step: drop the lapsed at the front, do the work, promote.
@@ -82,10 +85,16 @@ export class Lines {
     })
   }
 
-  release(resource: string, id: string): boolean {
+  release(resource: string, id: string, served: readonly string[] = []): boolean {
+    const isThere = this.#remove(resource, id)
+    for (const each of served) this.#remove(resource, each)
+    this.#settle(resource)
+    return isThere
+  }
+
+  #remove(resource: string, id: string): boolean {
     const row = this.#find(resource, id)
     if (row) this.#rows.remove(row)
-    this.#settle(resource)
     return row !== undefined
   }
 
@@ -148,11 +157,27 @@ export class Lines {
   #promote(resource: string, capacity: number): void {
     const now = this.#context.now()
     for (const { row } of admit(places(this.#live(resource)), capacity)) {
-      const fence = this.nextNumber(row.floor, row.block)
+      const heirs = this.#heirsOf(row, capacity)
+      const fence = this.nextNumber(row.floor, row.block + heirs.length)
       // The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
       this.#rows.update(row, { fence, since: now, expires: Math.min(row.expires, capAt(row, now)) })
-      this.#context.tell(row.client, { type: 'granted', resource, id: row.id, fence })
+      const news = { type: 'granted', resource, id: row.id, fence } as const
+      this.#context.tell(row.client, heirs.length > 0 ? { ...news, heirs } : news)
     }
+  }
+
+  /** Those of the same client right behind a claim that is about to hold, if each of them wants all of it. */
+  #heirsOf(first: Row, capacity: number): string[] {
+    const heirs: string[] = []
+    if (first.permits !== first.capacity || first.capacity !== capacity || first.block > 1) return heirs
+    let isBehind = false
+    for (const row of this.#live(first.resource)) {
+      if (isBehind && !(isAlike(row, first) && row.floor <= this.#rows.counter())) break
+      if (isBehind) heirs.push(row.id)
+      if (heirs.length >= MOST_HEIRS) break
+      isBehind ||= row.id === first.id
+    }
+    return heirs
   }
 
   #refresh(beat: Beat): void {
@@ -274,6 +299,11 @@ export class Lines {
     const { id, permits, fence, info } = row
     return { id, permits, fence, info, ageMs: now - row.since, expiresInMs: row.expires - now }
   }
+}
+
+function isAlike(row: Row, first: Row): boolean {
+  const isAsMuch = row.permits === first.permits && row.capacity === first.capacity
+  return row.client === first.client && isAsMuch && row.block === first.block
 }
 
 /** The part of a line that decides: its holds and the first claim that waits. */

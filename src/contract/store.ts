@@ -42,8 +42,11 @@ export interface Connection {
   claim(request: ClaimRequest): Promise<ClaimReply>
   /** Renews holds and keeps places; answers one reply for each beat, in order. No beats: only checks that the store is there. */
   pulse(beats: readonly Beat[]): Promise<BeatReply[]>
-  /** Leaves the line, as holder or as waiter. false: the claim was not there any more. */
-  release(resource: string, id: string): Promise<boolean>
+  /**
+   * Leaves the line, as holder or as waiter. false: the claim was not there any more. `served` are those of the heirs that its grant named who have
+   * had the hold passed on to them: they leave their places in line with it.
+   */
+  release(resource: string, id: string, served?: readonly string[]): Promise<boolean>
   /** Removes the hold with that fence, or every hold, and tells the robbed. */
   evict(resource: string, fence: number | null): Promise<ClaimView[]>
   /** Pins the capacity of a counting resource; claims that declare `declared` or `capacity` follow it from now on. */
@@ -156,13 +159,25 @@ export interface Gone {
 
 /** News for one client. Hints: losing one costs time, never correctness. */
 export type Push =
-  | { readonly type: 'granted'; readonly resource: string; readonly id: string; readonly fence: number }
+  | GrantedPush
   | { readonly type: 'lost'; readonly resource: string; readonly id: string }
   /** Others have begun to wait for that hold. Only told of holds with a block of fences: no others are passed on. A store may leave it to its answers. */
   | { readonly type: 'wanted'; readonly resource: string; readonly id: string }
   | { readonly type: 'state'; readonly key: string }
   /** Something may have been missed: ask for everything. */
   | { readonly type: 'gap' }
+
+export interface GrantedPush {
+  readonly type: 'granted'
+  readonly resource: string
+  readonly id: string
+  readonly fence: number
+  /**
+   * Those of the same client who stand right behind it in line, in that order, each wanting all of it. The fences that follow this one are kept
+   * for them, so that the client may pass the hold on to them, one after the other. A store may leave it out.
+   */
+  readonly heirs?: readonly string[]
+}
 
 export interface StateValue {
   readonly value: string

@@ -154,12 +154,14 @@ export class Acquisition implements ClaimListener, Member {
   /** A caller that never releases what it has lost must not fill the memory. */
   onLost(): void {
     this.#engine.forget(this.#claim)
+    this.#engine.withdrawServed(this.#claim)
     this.#cohort?.over(this.#claim)
   }
 
   passOn(): boolean {
-    if (!this.#cohort?.isNextInOrder) return false
-    return this.canGoOn && this.#cohort.passOn(this.#claim)
+    if (!this.canGoOn) return false
+    if (!this.#cohort) return this.#engine.passToHeir(this.#claim)
+    return this.#cohort.isNextInOrder && this.#cohort.passOn(this.#claim)
   }
 
   onReleased(): void {

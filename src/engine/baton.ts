@@ -16,24 +16,43 @@ export class Baton {
   #nextFence = 0
   #endFence = 0
   #grantedAt = 0
-  #served = 0
+  #holds = 0
 
   /** How many fences the claim asks for. */
   readonly block: number
   /** How many fences the store gives at once. */
   readonly #mostFences: number
+  /** Those to whom alone it goes, because they are next in the store's own line; null: to the neighbours, who have no place there. */
+  readonly #heirs: string[] | null
+  /** Those of them who have had it, and still have their places in line. */
+  #served: string[] = []
 
   /** For a claim that is about to be sent, and could use so many fences. */
-  constructor(fences: number, mostFences: number) {
+  constructor(fences: number, mostFences: number, heirs: readonly string[] | null = null) {
     this.#mostFences = Math.min(mostFences, HOLDS_PER_TURN)
     this.block = Math.min(fences, this.#mostFences)
+    this.#heirs = heirs && [...heirs]
+  }
+
+  /** The next one in the store's line, who is passed by if it does not take it. */
+  nextHeir(): string | undefined {
+    return this.#heirs?.shift()
+  }
+
+  serve(heir: string): void {
+    this.#served.push(heir)
+  }
+
+  /** Those who leave their places in line when it goes back to the store. */
+  get served(): readonly string[] {
+    return this.#served
   }
 
   /** The store has granted the claim. */
   granted(grant: number, now: number): void {
     this.grant = grant
     this.#grantedAt = now
-    this.#served = 0
+    this.#holds = 0
     this.refill(grant, this.block)
   }
 
@@ -45,7 +64,7 @@ export class Baton {
 
   /** For the next hold. Each is given out once. */
   takeFence(): number {
-    this.#served++
+    this.#holds++
     return this.#nextFence++
   }
 
@@ -83,15 +102,17 @@ export class Baton {
   /** Whether it may go to one more neighbour. */
   canGoOn(now: number): boolean {
     if (this.#isKept) return false
+    // Nobody is kept waiting by those who are next anyway.
+    if (this.#heirs) return true
     return (
-      this.#isWanted === false || (this.#served < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
+      this.#isWanted === false || (this.#holds < HOLDS_PER_TURN && now - this.#grantedAt < LONGEST_TURN_MS)
     )
   }
 
   /** How many further fences may be asked for: no more than it may still serve. */
   get furtherFences(): number {
     if (this.#isKept) return 0
-    const left = this.#isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#served)
+    const left = this.#isWanted === false ? HOLDS_PER_TURN : Math.max(1, HOLDS_PER_TURN - this.#holds)
     return Math.min(left, this.#mostFences)
   }
 }

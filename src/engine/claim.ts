@@ -1,7 +1,7 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 import type { Beat, ClaimRequest, Waiting } from '../contract/store.js'
-import type { Baton } from './baton.js'
+import { Baton } from './baton.js'
 
 /** What the caller wants, checked and in milliseconds. */
 export interface ClaimSpec {
@@ -19,6 +19,8 @@ export interface ClaimSpec {
   readonly steal?: boolean
   /** Neighbours in this process who ask for the same may wait for it here, and have it passed on to them. */
   readonly isPassedOn?: boolean
+  /** Neighbours in this process who ask for the same and stand right behind it in the store's line may have it passed on to them. */
+  readonly isFollowed?: boolean
 }
 
 /** One hold that stands on a claim. There are several where a flow or an owner has entered again, and where readers share it. */
@@ -55,6 +57,8 @@ export interface ClaimListener {
   onLost(): void
   /** Its hold has ended, and it is to be had: whether a neighbour has it from now on. */
   passOn(): boolean
+  /** It gets what the claim of a neighbour has: its place in line, or its grant. */
+  takeOver(from: Claim): void
   /** It is on its way back to the store. */
   onReleased(): void
   /** Whoever waits for it is sent away. */
@@ -99,6 +103,7 @@ export class Claim {
   #grantsAbove = 0
   /** A reader waits in the place of a neighbour who gave up. It may be a grant by now, older than others that this reader has seen. */
   hasOldPlace = false
+  #isKept = false
   /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
   sessionMs = Infinity
   /** When to speak of this claim in a pulse. */
@@ -188,6 +193,32 @@ export class Claim {
   canGoOn(now: number): boolean {
     if (now >= this.validUntil || this.permits !== this.spec.permits) return false
     return this.baton?.canGoOn(now) === true
+  }
+
+  /** Whether they ask for the same in the same words: what the store keeps and shows of one is right for the other. */
+  isLike({ info, spec }: Claim): boolean {
+    const { leaseMs, presenceMs, permits } = this.spec
+    return (
+      info === this.info &&
+      spec.leaseMs === leaseMs &&
+      spec.presenceMs === presenceMs &&
+      spec.permits === permits
+    )
+  }
+
+  /** It ends with its present hold, for which something was done that the next one must not inherit. */
+  keep(): void {
+    this.#isKept = true
+    this.baton?.keep()
+  }
+
+  /** Those who stand right behind it in line, and may have it after each other, with the fences that follow. */
+  followedBy(heirs: readonly string[], now: number): void {
+    if (this.#isKept || this.baton) return
+    this.baton = new Baton(1 + heirs.length, Infinity, heirs)
+    if (this.phase !== 'held') return
+    this.baton.granted(this.grant, now)
+    this.baton.takeFence()
   }
 
   /** Whether less than half of a lease is left: nobody should be given a hold that is about to end. */

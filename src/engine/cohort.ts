@@ -49,16 +49,6 @@ export class Cohort {
     this.pattern = pattern
   }
 
-  matches({ info, spec }: Claim): boolean {
-    const { leaseMs, presenceMs, permits } = this.pattern.spec
-    return (
-      info === this.pattern.info &&
-      spec.leaseMs === leaseMs &&
-      spec.presenceMs === presenceMs &&
-      spec.permits === permits
-    )
-  }
-
   /** The arrival of the one who stands in the store's line, while it does. */
   get waitingSince(): number {
     return this.front?.claim.isPending ? this.front.arrival : Infinity

@@ -22,7 +22,7 @@ export class Cohorts {
     const known = this.#byResource.get(resource)
     if (known === undefined) return this.#add(resource, claim, (cohort) => cohort)
     const all = Array.isArray(known) ? known : [known]
-    const found = all.find((cohort) => cohort.matches(claim))
+    const found = all.find(({ pattern }) => pattern.isLike(claim))
     return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
   }
 

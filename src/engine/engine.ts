@@ -9,6 +9,7 @@ import type {
   ClaimView,
   Connection,
   Finding,
+  GrantedPush,
   Held,
   InspectQuery,
   LineView,
@@ -167,12 +168,39 @@ export class Engine {
     if (claim.listener.passOn()) return true
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     const leaving = this.#seeOff(deadline, async (attempt) => {
-      const wasThere = await this.connection.release(claim.resource, claim.id)
+      const wasThere = await this.connection.release(claim.resource, claim.id, claim.baton?.served)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
       return wasThere || attempt > 1
     })
     claim.listener.onReleased()
+    leaving.catch(() => this.withdrawServed(claim))
     return leaving
+  }
+
+  /**
+   * Passes a hold on to the neighbour who comes next in the store's own line. The store goes on to see the hold of the first one, with the others
+   * behind it: their places are theirs until the hold goes back, and are given up with it. false: it is not to be had by them.
+   */
+  passToHeir(claim: Claim): boolean {
+    const { baton } = claim
+    if (!baton || claim.isAboutToEnd(this.env.now())) return false
+    for (let id = baton.nextHeir(); id !== undefined; id = baton.nextHeir()) {
+      const heir = this.#claims.get(id)
+      // Who has given up is on its way out of the line.
+      if (!heir) continue
+      // One that still asks has its place all the same: it comes next, by the store, and so does one that asks for something else.
+      if (heir.phase !== 'waiting' || !heir.isLike(claim)) return false
+      baton.serve(id)
+      this.forget(heir)
+      heir.listener.takeOver(claim)
+      return true
+    }
+    return false
+  }
+
+  /** Of a hold that is lost: those who have had it before are still in line, where nobody stands for them. */
+  withdrawServed({ resource, baton }: Claim): void {
+    for (const id of baton?.served ?? []) void this.withdraw(resource, id)
   }
 
   async #seeOff(deadline: number, release: (attempt: number) => Promise<boolean>): Promise<boolean> {
@@ -219,7 +247,7 @@ export class Engine {
   /** A pulse for one hold, with what it has to say beyond "I am here". Repeated while the hold is valid. */
   async renew(claim: Claim, extra: Partial<Beat>): Promise<Held> {
     // What was asked for this hold is not the next one's: a longer lease, fewer permits, a text that lets others take it.
-    claim.baton?.keep()
+    claim.keep()
     return this.calls.repeated(
       Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs),
       async () => {
@@ -363,10 +391,14 @@ export class Engine {
     else if (claim?.phase === 'asking') claim.isHurried = true
   }
 
-  #onGranted(claim: Claim | undefined, news: { resource: string; id: string; fence: number }): void {
+  #onGranted(claim: Claim | undefined, news: GrantedPush): void {
     // Granted to a caller who has given up, or by a message that travelled for too long: give it back.
     if (!claim) return void this.withdraw(news.resource, news.id)
-    if (!claim.isPending || !claim.canBeGranted(news.fence)) return
+    if (!claim.canBeGranted(news.fence)) return
+    // Also where its pulse has found the grant before: who comes next is told by this alone.
+    const isNew = claim.isPending || (claim.grant === news.fence && claim.phase === 'held')
+    if (isNew && news.heirs?.length && claim.spec.isFollowed) claim.followedBy(news.heirs, this.env.now())
+    if (!claim.isPending) return
     claim.phase = 'waiting'
     if (claim.hasOldPlace) claim.takeOldGrant(news.fence, this.env.now())
     const validUntil = claim.handedOffUntil()

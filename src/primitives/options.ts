@@ -84,6 +84,7 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     steal,
     // The store counts maxHold from the grant: passed on, the next hold would have less of it.
     isPassedOn: order === 'cohort' && options.maxHold === undefined,
+    isFollowed: kind.order === 'strict' && options.maxHold === undefined,
     leaseMs,
     presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
     maxHoldMs:

@@ -110,13 +110,19 @@ export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcom
   })
 }
 
-export function release(model: Model, now: number, resource: string, id: string): Outcome<boolean> {
+/** The first of the ids, and those who leave with it. */
+export function release(
+  model: Model,
+  now: number,
+  resource: string,
+  ids: readonly string[],
+): Outcome<boolean> {
   return step(model, now, (draft) => {
     dropLapsed(draft, resource)
-    const mine = find(draft, resource, id)
-    if (mine) remove(draft, mine)
+    const found = ids.map((id) => find(draft, resource, id))
+    for (const each of found) if (each) remove(draft, each)
     promote(draft, resource)
-    return mine !== undefined
+    return found[0] !== undefined
   })
 }
 

@@ -16,8 +16,10 @@ export interface SimulationOptions {
   tasksPerProcess?: number
   /** How long faults happen, in virtual time. */
   faultyMs?: number
-  /** How the locks serve those who wait. With `'cohort'`, tasks mostly ask for the same, so that holds are passed on. Default `'strict'`. */
+  /** How the locks serve those who wait. Default `'strict'`. */
   order?: LockOrder
+  /** Whether tasks mostly ask for the same, again and again, so that neighbours follow each other. Default: with `'cohort'`. */
+  isHot?: boolean
 }
 
 /** The clock of a process may run at most this much off, well within what the engine allows for. */
@@ -40,10 +42,11 @@ const CALM_MS = 120_000
  */
 export async function simulate(options: SimulationOptions): Promise<Tally> {
   const { seed, processes = 4, tasksPerProcess = 3, faultyMs = 15_000, order = 'strict' } = options
+  const isHot = options.isHot ?? order === 'cohort'
   const world = new VirtualWorld({ seed })
   const server = world.env({ name: 'server' })
   const network = lossyStore(memory({ env: server }), world, { server })
-  const simulation = new Simulation(world, server, network, { tasksPerProcess, faultyMs, order })
+  const simulation = new Simulation(world, server, network, { tasksPerProcess, faultyMs, order, isHot })
   try {
     for (let index = 0; index < processes; index++) simulation.start()
     simulation.misbehave()
@@ -71,7 +74,7 @@ class Simulation {
     readonly world: VirtualWorld,
     readonly server: VirtualProcess,
     readonly network: LossyStore,
-    readonly options: Required<Pick<SimulationOptions, 'tasksPerProcess' | 'faultyMs' | 'order'>>,
+    readonly options: Required<Pick<SimulationOptions, 'tasksPerProcess' | 'faultyMs' | 'order' | 'isHot'>>,
   ) {
     this.#random = world.stream('faults')
   }
@@ -79,14 +82,14 @@ class Simulation {
   start(): void {
     const driftRate = (this.#random() * 2 - 1) * MOST_DRIFT
     const process = this.world.env({ name: `p${++this.#started}`, driftRate })
-    const { order, tasksPerProcess } = this.options
+    const { order, isHot, tasksPerProcess } = this.options
     const locks = new Holdfast(this.network.from(process), { env: process, storeTimeout: '4s', order })
     const context = {
       process,
       locks,
       witness: this.witness,
       resources: RESOURCES,
-      order,
+      isHot,
       isOver: () => this.#isCalm,
     }
     const tasks = Array.from({ length: tasksPerProcess }, () => work(context))

@@ -23,7 +23,7 @@ import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
 import { fromToken, Names, token } from './names.js'
-import { claimReply, releaseReply, robbedView, toUs } from './replies.js'
+import { claimReply, granted, releaseReply, robbedView, toUs } from './replies.js'
 import type { Answer } from './turns.js'
 import type { RedisUser } from './user.js'
 import { lineView } from './view.js'
@@ -84,11 +84,11 @@ export class RedisConnection implements Connection {
     return this.#user.turns.submit(this.#names.line(request.resource), claimText(request, this.#channel))
   }
 
-  async release(resource: string, id: string): Promise<boolean> {
+  async release(resource: string, id: string, served: readonly string[] = []): Promise<boolean> {
     this.#checkOpen()
     const { driver } = this.#user.runner
     const losses = driver?.losses
-    const words = `release ${token(id)} ${this.#channel}`
+    const words = `release ${token(id)} ${this.#channel} ${served.map(token).join('/') || '-'}`
     const { wasThere, next } = releaseReply(await this.#hand(resource, words))
     if (next && !this.#closing) this.#context.push({ type: 'granted', resource, ...next })
     // A client may have sent it twice, and the first time may have been the one that found the claim: ask again, knowing that.
@@ -219,9 +219,9 @@ export class RedisConnection implements Connection {
     const match = /^(?:granted (\d+)|(lost|wanted)) (\S+) (.*)$/s.exec(message)
     const resource = this.#names.resourceOf(match?.[4] ?? '')
     if (!match || resource === null) return
-    const id = fromToken(match[3] ?? '')
-    if (match[1] !== undefined) this.#context.push({ type: 'granted', resource, id, fence: Number(match[1]) })
-    else this.#context.push({ type: match[2] as 'lost' | 'wanted', resource, id })
+    const [, fence, type, ids = ''] = match
+    if (fence !== undefined) this.#context.push({ type: 'granted', resource, ...granted(fence, ids) })
+    else this.#context.push({ type: type as 'lost' | 'wanted', resource, id: fromToken(ids) })
   }
 
   async #view(resource: string): Promise<LineView | null> {

@@ -32,15 +32,24 @@ export function claimReply(text: string): ClaimReply {
 export interface Released {
   readonly wasThere: boolean
   /** The claim of the same client that holds now in its place. */
-  readonly next: { readonly id: string; readonly fence: number } | null
+  readonly next: Granted | null
+}
+
+/** A claim that holds, and those of the same client who come right behind it. */
+export interface Granted {
+  readonly id: string
+  readonly fence: number
+  readonly heirs: readonly string[]
+}
+
+export function granted(fence: string | undefined, ids: string): Granted {
+  const [id = '', ...heirs] = ids.includes('/') ? ids.split('/').map(fromToken) : [fromToken(ids)]
+  return { id, fence: Number(fence), heirs }
 }
 
 export function releaseReply(text: string): Released {
-  const [found, fence, id] = text.split(' ')
-  return {
-    wasThere: found === '1',
-    next: id === undefined ? null : { id: fromToken(id), fence: Number(fence) },
-  }
+  const [found, fence, ids] = text.split(' ')
+  return { wasThere: found === '1', next: ids === undefined ? null : granted(fence, ids) }
 }
 
 export function beatReply(text: string): BeatReply {

@@ -12,6 +12,7 @@ import { endingCases } from './endings.js'
 import { fairnessCases } from './fairness.js'
 import { fenceCases } from './fence.js'
 import { GUISES, type Guise, type GuiseName } from './guises.js'
+import { heirCases } from './heirs.js'
 import { housekeepingCases } from './housekeeping.js'
 import { idleCases } from './idle.js'
 import { latchCases } from './latch.js'
@@ -55,7 +56,7 @@ const OF_EVERY_LOCK: readonly CaseSpec[] = [
 ].flat()
 
 /** What is true of every lock that can be entered again, and passed on: a semaphore cannot. */
-const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases, cohortCases].flat()
+const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases, cohortCases, heirCases].flat()
 
 /** Of the cases across processes a few are run with every lock; a process costs too much to start for what shows nothing new. */
 const ACROSS_PROCESSES: readonly CaseSpec[] = [processCases, deathCases, pauseCases, endingCases].flat()

@@ -11,8 +11,8 @@ export interface Sight {
   readonly lines: readonly unknown[]
 }
 
-/** Checked by the ledger, since stores choose it. */
-const PROMISE_FIELD = 'grantsAbove'
+/** Checked elsewhere, since stores choose them. */
+const CHOSEN_FIELDS = new Set(['grantsAbove', 'heirs'])
 const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', 'expiresInMs'])
 
 /** The sight as plain data that can be compared: no class, no `undefined`, and no durations where the clock is not ours. */
@@ -40,7 +40,7 @@ function plainValue(value: unknown, clock: 'injected' | 'server'): unknown {
   if (Array.isArray(value)) return value.map((each) => plainValue(each, clock))
   if (typeof value !== 'object' || value === null) return value
   const isCompared = (key: string): boolean =>
-    key !== PROMISE_FIELD && !(clock === 'server' && DURATION_FIELDS.has(key))
+    !CHOSEN_FIELDS.has(key) && !(clock === 'server' && DURATION_FIELDS.has(key))
   const fields = Object.entries(value)
     .filter(([key, field]) => field !== undefined && isCompared(key))
     .map(([key, field]) => [key, plainValue(field, clock)])

@@ -78,6 +78,11 @@ export class Ledger {
     this.#grantsAbove.set(`${resource} ${id}`, grantsAbove)
   }
 
+  /** Fences up to that one are kept for others: nobody gets them, or one before them, from the store any more. */
+  keep(resource: string, last: number): void {
+    this.#highest.set(this.#scopeOf(resource), Math.max(this.highest(resource), last))
+  }
+
   /** Checks the numbers learned since the last check. */
   check(given: readonly Given[], wallMs: number): void {
     const fresh = this.#fresh.sort((a, b) => a - b).map((number) => this.#entry(number, given))

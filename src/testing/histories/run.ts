@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import type { BeatReply, ClaimReply, LineView, Store } from '../../contract/store.js'
+import type { BeatReply, ClaimReply, GrantedPush, LineView, Store } from '../../contract/store.js'
 import * as model from '../model.js'
 import { type VirtualProcess, VirtualWorld } from '../virtual-env.js'
 import { callOf } from './calls.js'
@@ -44,6 +44,8 @@ class History {
   readonly #clock: VirtualProcess
   readonly #asked: Scene['asked'] = []
   readonly #log: string[] = []
+  /** By resource and hold: who comes right after it. */
+  readonly #heirs: Scene['heirs'] = new Map()
   #model = model.emptyModel
 
   constructor(store: Store, world: VirtualWorld, clock: VirtualProcess, options: RunOptions) {
@@ -129,11 +131,28 @@ class History {
     const pushes = this.#expectedPushes(outcome.pushes)
     await this.#clients.told(new Map([...pushes].map(([client, news]) => [client, news.length])))
     const lines = await linesOf(this.#clients.inspector.inspect({ prefix: '' }))
-    const actual = plain({ reply, pushes: this.#clients.takeNews(), lines }, clock)
+    const news = this.#clients.takeNews()
+    const actual = plain({ reply, pushes: news, lines }, clock)
     const expected = plain({ reply: outcome.reply, pushes, lines: this.#expectedLines() }, clock)
     this.#ledger.learn(expected, actual)
     assertSame(actual, this.#ledger.translate(expected))
     this.#ledger.check(this.#model.given, this.#clock.wallMs())
+    for (const push of [...news.values()].flat()) if (push.type === 'granted') this.#noteHeirs(push)
+  }
+
+  /** A store names heirs as it likes, but only those whom nobody can come before, and nobody else gets their fences. */
+  #noteHeirs({ resource, id, fence, heirs = [] }: GrantedPush): void {
+    const line = this.#model.claims.filter(({ request }) => request.resource === resource)
+    const first = line.findIndex(({ request }) => request.id === id)
+    for (const [index, heir] of heirs.entries()) {
+      const claim = line[first + 1 + index]
+      const isNext = claim?.request.id === heir && claim.client === line[first]?.client
+      const wantsAll = claim?.request.permits === claim?.capacity
+      // The same call may have taken the hold away again.
+      assert(first < 0 || (isNext && wantsAll), `${heir} was named as an heir of ${id}`)
+    }
+    this.#ledger.keep(resource, fence + heirs.length)
+    this.#heirs.set(`${resource} ${id}`, heirs)
   }
 
   /** By client; those that have closed hear nothing. */
@@ -154,6 +173,7 @@ class History {
       model: this.#model,
       ledger: this.#ledger,
       asked: this.#asked,
+      heirs: this.#heirs,
       now: this.#clock.now(),
       wallMs: this.#clock.wallMs(),
       client: (index) => this.#clients.at(index),

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../base/errors.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
-import type { AcquireOptions, LockOrder } from '../../primitives/options.js'
+import type { AcquireOptions } from '../../primitives/options.js'
 import type { VirtualProcess } from '../virtual-env.js'
 import type { Witness } from './witness.js'
 
@@ -10,7 +10,8 @@ export interface WorkerContext {
   readonly locks: Holdfast
   readonly witness: Witness
   readonly resources: readonly string[]
-  readonly order: LockOrder
+  /** Whether many want the same, again and again. */
+  readonly isHot: boolean
   /** No new work after this moment of the process's own clock. */
   isOver(): boolean
 }
@@ -22,7 +23,7 @@ const READ_RATE = 0.3
 export async function work(context: WorkerContext): Promise<void> {
   while (!context.isOver()) {
     await expectedFailures(context, () => one(context))
-    await pause(context, random(context, 0, isHot(context) ? 20 : 200))
+    await pause(context, random(context, 0, context.isHot ? 20 : 200))
   }
 }
 
@@ -33,7 +34,7 @@ async function one(context: WorkerContext): Promise<void> {
   const options = randomOptions(context)
   const way = process.random()
   const newest = witness.asks(name)
-  if (way < (isHot(context) ? 0.05 : 0.2)) {
+  if (way < (context.isHot ? 0.05 : 0.2)) {
     const hold = await lock.tryAcquire(options)
     if (hold) await hold_(context, hold, options, newest)
     else witness.tally.refusals++
@@ -73,7 +74,7 @@ async function hold_(
 
 function randomOptions(context: WorkerContext): AcquireOptions {
   const { process } = context
-  const options = isHot(context) ? fewTerms(context) : anyTerms(context)
+  const options = context.isHot ? fewTerms(context) : anyTerms(context)
   if (process.random() < 0.7) options.wait = random(context, 1, 3000)
   if (process.random() < 0.2) options.signal = abortAfter(context, random(context, 0, 1000))
   return options
@@ -98,14 +99,9 @@ function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
 
 /** Mostly short, sometimes longer than the lease. Where the lock is hot, mostly so short that it is worth passing on. */
 function workMs(context: WorkerContext): number {
-  const isLong = context.process.random() < (isHot(context) ? 0.05 : 0.2)
+  const isLong = context.process.random() < (context.isHot ? 0.05 : 0.2)
   if (isLong) return random(context, 50, 3000)
-  return random(context, 0, isHot(context) ? 4 : 50)
-}
-
-/** Whether many want the same, again and again. */
-function isHot({ order }: WorkerContext): boolean {
-  return order === 'cohort'
+  return random(context, 0, context.isHot ? 4 : 50)
 }
 
 function random({ process }: WorkerContext, least: number, most: number): number {

@@ -4,7 +4,7 @@
  * it is another case; else it sets `reply`, and `head` to what it has written there. They expect, besides:
  *
  *     key, head    the line, and its field #
- *     id, client   of a release
+ *     id, client, served   of a release
  *     call, mode, id, lease, presence, permits, capacity, maxHold, floor, block   of a claim, as text; what it keeps of that begins at `from`
  *
  * The rest of a text is taken by its place: a pattern that runs to the end of a text looks at every sign of it.
@@ -18,19 +18,43 @@ export const giveBackLua = block(`
   head, reply = counter, '1'
 `)
 
+/** So many of the same client are named at once, if they stand right behind the one that gets the hold. */
+const MOST_HEIRS = 16
+
 const LINE = "'^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- %-$'"
 
 /** The only hold, since the first who waits comes right behind it, goes to that one, who wants all of it. */
 export const handOverLua = block(`
   local last, ttl, seen, _, soonest, most, holder, first, tail = match(head, ${LINE})
   if holder ~= id or first == '-' or tonumber(seen) > wall then break end
+  local gone, before = { id }, id
+  if served ~= '-' then
+    for each in string.gmatch(served, '[^/]+') do
+      if each ~= first then
+        before = nil
+        break
+      end
+      gone[#gone + 1] = each
+      before, first = each, match(redisCall('HGET', key, each), '^%S+')
+    end
+    -- Not in this order, or nobody is left behind them.
+    if not before or first == '-' then break end
+  end
   local next = redisCall('HGET', key, first)
   local second, ahead, expires, from, share, above, count, receiver = match(next,
     '^(%S+) (%S+) 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ')
-  if ahead ~= id or share ~= most or tonumber(expires) <= wall then break end
+  if ahead ~= before or share ~= most or tonumber(expires) <= wall then break end
   -- The head may be behind: renewals do not change it.
   if tonumber(soonest) <= wall and tonumber(match(redisCall('HGET', key, id), '^%S+ %S+ %d+ (%d+)')) <= wall then break end
-  local fence, newest = fencesAfter(tonumber(last), tonumber(above), tonumber(count))
+  local heirs, fences, behind = '', tonumber(count), count == '1' and second or '-'
+  while behind ~= '-' and fences <= ${MOST_HEIRS} do
+    local after, ends, wants, over, size, whose = match(redisCall('HGET', key, behind),
+      '^(%S+) %S+ 0 (%d+) %d+ (%d+) %d+ 0 (%d+) (%d+) (%S+) ')
+    if whose ~= receiver or wants ~= share or size ~= '1' or tonumber(ends) <= wall or tonumber(over) > tonumber(last) then break end
+    heirs = heirs .. '/' .. behind
+    fences, behind = fences + 1, after
+  end
+  local fence, newest = fencesAfter(tonumber(last), tonumber(above), fences)
   if tonumber(ttl) < math.max(newest, wall) + retentionUs then break end
   local fenceText = fence == wall and wallText or format('%.0f', fence)
   local lastText = newest == fence and fenceText or format('%.0f', newest)
@@ -38,17 +62,17 @@ export const handOverLua = block(`
   if second == '-' then
     head = lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. first .. ' -' .. row
     redisCall('HSET', key, '#', head)
-    redisCall('HDEL', key, id, first)
+    redisCall('HDEL', key, first, unpack(gone))
   else
     head = 'line ' .. lastText .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. share .. ' ' .. expires .. ' ' .. most
       .. ' ' .. first .. ' ' .. second .. ' ' .. tail .. ' - -'
     redisCall('HSET', key, '#', head, first, second .. row)
-    redisCall('HDEL', key, id)
+    redisCall('HDEL', key, unpack(gone))
   end
   if receiver == client then
-    reply = '1 ' .. fenceText .. ' ' .. first
+    reply = '1 ' .. fenceText .. ' ' .. first .. heirs
   else
-    redisCall('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. ' ' .. key)
+    redisCall('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. heirs .. ' ' .. key)
     reply = '1'
   end
 `)

@@ -9,12 +9,12 @@ import { wholeWayLua } from './turn-whole.js'
  *     KEYS     for each call its line
  *     ARGV[1]  retentionMs
  *     then for each call one text, since each argument costs the client about as much as a call does:
- *       release ID CLIENT (the channel of whoever releases)
+ *       release ID CLIENT (the channel of whoever releases) SERVED (ID/ID/... of those who leave with it, or -)
  *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
  *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE, and from PERMITS on it is as a claim keeps it
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
- *              1 FENCE ID (and the next one, who is told by this, is the same client's)
+ *              1 FENCE ID/HEIR/... (and the next one, who is told by this, is the same client's; so are those right behind it)
  *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others stand)
  *
@@ -42,7 +42,7 @@ local function handleRest()
       known = key
     end
     if byte(call) == R then
-      local id, client = match(call, '^release (%S+) (%S+)$')
+      local id, client, served = match(call, '^release (%S+) (%S+) (%S+)$')
       if not head then
         reply = '0'
       elseif byte(head) == L then
@@ -52,7 +52,7 @@ local function handleRest()
       end
       if not reply then
         if not releaseWhole then prepare() end
-        known, reply = nil, releaseWhole(key, id)
+        known, reply = nil, releaseWhole(key, id, served)
       end
     else
       local mode, id, lease, presence, from, permits, capacity, maxHold, floor, block = match(call,
