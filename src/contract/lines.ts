@@ -85,16 +85,10 @@ export class Lines {
     })
   }
 
-  release(resource: string, id: string, served: readonly string[] = []): boolean {
-    const isThere = this.#remove(resource, id)
-    for (const each of served) this.#remove(resource, each)
-    this.#settle(resource)
-    return isThere
-  }
-
-  #remove(resource: string, id: string): boolean {
+  release(resource: string, id: string): boolean {
     const row = this.#find(resource, id)
     if (row) this.#rows.remove(row)
+    this.#settle(resource)
     return row !== undefined
   }
 

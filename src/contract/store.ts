@@ -42,11 +42,8 @@ export interface Connection {
   claim(request: ClaimRequest): Promise<ClaimReply>
   /** Renews holds and keeps places; answers one reply for each beat, in order. No beats: only checks that the store is there. */
   pulse(beats: readonly Beat[]): Promise<BeatReply[]>
-  /**
-   * Leaves the line, as holder or as waiter. false: the claim was not there any more. `served` are those of the heirs that its grant named who have
-   * had the hold passed on to them: they leave their places in line with it.
-   */
-  release(resource: string, id: string, served?: readonly string[]): Promise<boolean>
+  /** Leaves the line, as holder or as waiter. false: the claim was not there any more. */
+  release(resource: string, id: string): Promise<boolean>
   /** Removes the hold with that fence, or every hold, and tells the robbed. */
   evict(resource: string, fence: number | null): Promise<ClaimView[]>
   /** Pins the capacity of a counting resource; claims that declare `declared` or `capacity` follow it from now on. */

@@ -154,7 +154,6 @@ export class Acquisition implements ClaimListener, Member {
   /** A caller that never releases what it has lost must not fill the memory. */
   onLost(): void {
     this.#engine.forget(this.#claim)
-    this.#engine.withdrawServed(this.#claim)
     this.#cohort?.over(this.#claim)
   }
 

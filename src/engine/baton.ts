@@ -24,8 +24,6 @@ export class Baton {
   readonly #mostFences: number
   /** Those to whom alone it goes, because they are next in the store's own line; null: to the neighbours, who have no place there. */
   readonly #heirs: string[] | null
-  /** Those of them who have had it, and still have their places in line. */
-  #served: string[] = []
 
   /** For a claim that is about to be sent, and could use so many fences. */
   constructor(fences: number, mostFences: number, heirs: readonly string[] | null = null) {
@@ -37,15 +35,6 @@ export class Baton {
   /** The next one in the store's line, who is passed by if it does not take it. */
   nextHeir(): string | undefined {
     return this.#heirs?.shift()
-  }
-
-  serve(heir: string): void {
-    this.#served.push(heir)
-  }
-
-  /** Those who leave their places in line when it goes back to the store. */
-  get served(): readonly string[] {
-    return this.#served
   }
 
   /** The store has granted the claim. */

@@ -104,6 +104,8 @@ export class Claim {
   /** A reader waits in the place of a neighbour who gave up. It may be a grant by now, older than others that this reader has seen. */
   hasOldPlace = false
   #isKept = false
+  /** The place in line of the one to whom it was passed on has been given up; null: nothing has to be told. */
+  handedOn: Promise<boolean> | null = null
   /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
   sessionMs = Infinity
   /** When to speak of this claim in a pulse. */

@@ -165,21 +165,20 @@ export class Engine {
     }
     claim.end()
     // Before anything is sent: what is on its way back is passed on no more.
-    if (claim.listener.passOn()) return true
+    if (claim.listener.passOn()) return claim.handedOn ?? true
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     const leaving = this.#seeOff(deadline, async (attempt) => {
-      const wasThere = await this.connection.release(claim.resource, claim.id, claim.baton?.served)
+      const wasThere = await this.connection.release(claim.resource, claim.id)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
       return wasThere || attempt > 1
     })
     claim.listener.onReleased()
-    leaving.catch(() => this.withdrawServed(claim))
     return leaving
   }
 
   /**
-   * Passes a hold on to the neighbour who comes next in the store's own line. The store goes on to see the hold of the first one, with the others
-   * behind it: their places are theirs until the hold goes back, and are given up with it. false: it is not to be had by them.
+   * Passes a hold on to the neighbour who comes next in the store's own line, which gives its own place there up. The store goes on to see the hold
+   * of the first one. false: there is nobody to have it.
    */
   passToHeir(claim: Claim): boolean {
     const { baton } = claim
@@ -190,17 +189,13 @@ export class Engine {
       if (!heir) continue
       // One that still asks has its place all the same: it comes next, by the store, and so does one that asks for something else.
       if (heir.phase !== 'waiting' || !heir.isLike(claim)) return false
-      baton.serve(id)
       this.forget(heir)
       heir.listener.takeOver(claim)
+      // Whoever leaves waits for the store, as ever: so neighbours who ask again at once do so together, and stay neighbours.
+      claim.handedOn = this.withdraw(claim.resource, id).then(() => true)
       return true
     }
     return false
-  }
-
-  /** Of a hold that is lost: those who have had it before are still in line, where nobody stands for them. */
-  withdrawServed({ resource, baton }: Claim): void {
-    for (const id of baton?.served ?? []) void this.withdraw(resource, id)
   }
 
   async #seeOff(deadline: number, release: (attempt: number) => Promise<boolean>): Promise<boolean> {

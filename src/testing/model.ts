@@ -110,19 +110,13 @@ export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcom
   })
 }
 
-/** The first of the ids, and those who leave with it. */
-export function release(
-  model: Model,
-  now: number,
-  resource: string,
-  ids: readonly string[],
-): Outcome<boolean> {
+export function release(model: Model, now: number, resource: string, id: string): Outcome<boolean> {
   return step(model, now, (draft) => {
     dropLapsed(draft, resource)
-    const found = ids.map((id) => find(draft, resource, id))
-    for (const each of found) if (each) remove(draft, each)
+    const mine = find(draft, resource, id)
+    if (mine) remove(draft, mine)
     promote(draft, resource)
-    return found[0] !== undefined
+    return mine !== undefined
   })
 }
 

@@ -111,8 +111,8 @@ class MemoryConnection implements Connection {
     return this.#step(() => this.#space.lines.pulse(beats))
   }
 
-  async release(resource: string, id: string, served?: readonly string[]): Promise<boolean> {
-    return this.#step(() => this.#space.lines.release(resource, id, served))
+  async release(resource: string, id: string): Promise<boolean> {
+    return this.#step(() => this.#space.lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {

@@ -84,11 +84,11 @@ export class RedisConnection implements Connection {
     return this.#user.turns.submit(this.#names.line(request.resource), claimText(request, this.#channel))
   }
 
-  async release(resource: string, id: string, served: readonly string[] = []): Promise<boolean> {
+  async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
     const { driver } = this.#user.runner
     const losses = driver?.losses
-    const words = `release ${token(id)} ${this.#channel} ${served.map(token).join('/') || '-'}`
+    const words = `release ${token(id)} ${this.#channel}`
     const { wasThere, next } = releaseReply(await this.#hand(resource, words))
     if (next && !this.#closing) this.#context.push({ type: 'granted', resource, ...next })
     // A client may have sent it twice, and the first time may have been the one that found the claim: ask again, knowing that.

@@ -43,8 +43,8 @@ export class SqliteConnection implements Connection {
     return this.#change(({ lines }) => lines.pulse(beats))
   }
 
-  async release(resource: string, id: string, served?: readonly string[]): Promise<boolean> {
-    return this.#change(({ lines }) => lines.release(resource, id, served))
+  async release(resource: string, id: string): Promise<boolean> {
+    return this.#change(({ lines }) => lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {

@@ -82,7 +82,7 @@ export class InterceptedStore implements Store {
     return {
       claim: (request: ClaimRequest) => pass('claim', request, () => inner.claim(request)),
       pulse: (beats: readonly Beat[]) => this.#countPulse(pass('pulse', beats, () => inner.pulse(beats))),
-      release: (resource, id, served) => pass('release', resource, () => inner.release(resource, id, served)),
+      release: (resource, id) => pass('release', resource, () => inner.release(resource, id)),
       evict: (resource, fence) => pass('evict', resource, () => inner.evict(resource, fence)),
       resize: (resource, declared, capacity) =>
         pass('resize', resource, () => inner.resize(resource, declared, capacity)),

@@ -197,7 +197,7 @@ function bound(connection: Connection): Connection {
   return {
     claim: (request) => connection.claim(request),
     pulse: (beats) => connection.pulse(beats),
-    release: (resource, id, served) => connection.release(resource, id, served),
+    release: (resource, id) => connection.release(resource, id),
     evict: (resource, fence) => connection.evict(resource, fence),
     resize: (resource, declared, capacity) => connection.resize(resource, declared, capacity),
     read: (key, watch) => connection.read(key, watch),

@@ -2,16 +2,7 @@ import type { Beat, ClaimRequest, Connection } from '../../contract/store.js'
 import * as model from '../model.js'
 import type { Client } from './clients.js'
 import { type BeatPlan, type Command, RESOURCES, type Terms } from './commands.js'
-import {
-  findTarget,
-  floorOf,
-  NEVER,
-  type Scene,
-  seenFences,
-  servedBy,
-  type TwinRequest,
-  versionOf,
-} from './scene.js'
+import { findTarget, floorOf, NEVER, type Scene, seenFences, type TwinRequest, versionOf } from './scene.js'
 
 /** A call to the store, and the same call to the model. */
 export interface Call {
@@ -134,13 +125,12 @@ function releaseCall({ client: index, target, isElsewhere }: Of<'release'>, scen
   const client = scene.client(index)
   const found = findTarget(target, client.id, scene)
   const resource = isElsewhere ? nextTo(found.resource) : found.resource
-  const served = servedBy(resource, found.id, target.index, scene)
   return {
     client,
     text: `release ${resource} ${found.id}`,
-    with: served.length > 0 ? served : undefined,
-    toStore: (connection) => connection.release(resource, found.id, served),
-    toModel: (before, now) => model.release(before, now, resource, [found.id, ...served]),
+    with: undefined,
+    toStore: (connection) => connection.release(resource, found.id),
+    toModel: (before, now) => model.release(before, now, resource, found.id),
   }
 }
 

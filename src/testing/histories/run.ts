@@ -44,8 +44,6 @@ class History {
   readonly #clock: VirtualProcess
   readonly #asked: Scene['asked'] = []
   readonly #log: string[] = []
-  /** By resource and hold: who comes right after it. */
-  readonly #heirs: Scene['heirs'] = new Map()
   #model = model.emptyModel
 
   constructor(store: Store, world: VirtualWorld, clock: VirtualProcess, options: RunOptions) {
@@ -152,7 +150,6 @@ class History {
       assert(first < 0 || (isNext && wantsAll), `${heir} was named as an heir of ${id}`)
     }
     this.#ledger.keep(resource, fence + heirs.length)
-    this.#heirs.set(`${resource} ${id}`, heirs)
   }
 
   /** By client; those that have closed hear nothing. */
@@ -173,7 +170,6 @@ class History {
       model: this.#model,
       ledger: this.#ledger,
       asked: this.#asked,
-      heirs: this.#heirs,
       now: this.#clock.now(),
       wallMs: this.#clock.wallMs(),
       client: (index) => this.#clients.at(index),

@@ -10,8 +10,6 @@ export interface Scene {
   readonly ledger: Ledger
   /** Every claim that was ever made: who made it, and how. */
   readonly asked: { readonly client: number; readonly request: TwinRequest }[]
-  /** By resource and hold, those whom the store has named to come after it. */
-  readonly heirs: Map<string, readonly string[]>
   readonly now: number
   readonly wallMs: number
   client(index: number): Client
@@ -63,14 +61,6 @@ export function findTarget({ among, index }: Target, clientId: string, scene: Sc
   if (!found) return nobody
   const { resource, id } = found.request
   return { resource, id, number: found.fence === null ? NEVER : twin(found.fence, scene) }
-}
-
-/** Those who have had a hold passed on to them, of the first so many that were named: whoever has left the line has not. */
-export function servedBy(resource: string, id: string, most: number, { heirs, model }: Scene): string[] {
-  const named = heirs.get(`${resource} ${id}`) ?? []
-  const isInLine = (heir: string): boolean =>
-    model.claims.some(({ request }) => request.resource === resource && request.id === heir)
-  return named.slice(0, most % (named.length + 1)).filter(isInLine)
 }
 
 /** Of one resource: a store that counts per resource may give the same number for another one. */

@@ -42,8 +42,8 @@ export class LossyConnection implements Connection {
     return this.#call((inner) => inner.pulse(beats))
   }
 
-  release(resource: string, id: string, served?: readonly string[]): Promise<boolean> {
-    return this.#call((inner) => inner.release(resource, id, served))
+  release(resource: string, id: string): Promise<boolean> {
+    return this.#call((inner) => inner.release(resource, id))
   }
 
   evict(resource: string, fence: number | null): Promise<ClaimView[]> {

@@ -4,7 +4,7 @@
  * it is another case; else it sets `reply`, and `head` to what it has written there. They expect, besides:
  *
  *     key, head    the line, and its field #
- *     id, client, served   of a release
+ *     id, client   of a release
  *     call, mode, id, lease, presence, permits, capacity, maxHold, floor, block   of a claim, as text; what it keeps of that begins at `from`
  *
  * The rest of a text is taken by its place: a pattern that runs to the end of a text looks at every sign of it.
@@ -27,23 +27,10 @@ const LINE = "'^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- 
 export const handOverLua = block(`
   local last, ttl, seen, _, soonest, most, holder, first, tail = match(head, ${LINE})
   if holder ~= id or first == '-' or tonumber(seen) > wall then break end
-  local gone, before = { id }, id
-  if served ~= '-' then
-    for each in string.gmatch(served, '[^/]+') do
-      if each ~= first then
-        before = nil
-        break
-      end
-      gone[#gone + 1] = each
-      before, first = each, match(redisCall('HGET', key, each), '^%S+')
-    end
-    -- Not in this order, or nobody is left behind them.
-    if not before or first == '-' then break end
-  end
   local next = redisCall('HGET', key, first)
   local second, ahead, expires, from, share, above, count, receiver = match(next,
     '^(%S+) (%S+) 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ')
-  if ahead ~= before or share ~= most or tonumber(expires) <= wall then break end
+  if ahead ~= id or share ~= most or tonumber(expires) <= wall then break end
   -- The head may be behind: renewals do not change it.
   if tonumber(soonest) <= wall and tonumber(match(redisCall('HGET', key, id), '^%S+ %S+ %d+ (%d+)')) <= wall then break end
   local heirs, fences, behind = '', tonumber(count), count == '1' and second or '-'
@@ -62,12 +49,12 @@ export const handOverLua = block(`
   if second == '-' then
     head = lastText .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. first .. ' -' .. row
     redisCall('HSET', key, '#', head)
-    redisCall('HDEL', key, first, unpack(gone))
+    redisCall('HDEL', key, id, first)
   else
     head = 'line ' .. lastText .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. share .. ' ' .. expires .. ' ' .. most
       .. ' ' .. first .. ' ' .. second .. ' ' .. tail .. ' - -'
     redisCall('HSET', key, '#', head, first, second .. row)
-    redisCall('HDEL', key, unpack(gone))
+    redisCall('HDEL', key, id)
   end
   if receiver == client then
     reply = '1 ' .. fenceText .. ' ' .. first .. heirs
@@ -75,6 +62,22 @@ export const handOverLua = block(`
     redisCall('PUBLISH', receiver, 'granted ' .. fenceText .. ' ' .. first .. heirs .. ' ' .. key)
     reply = '1'
   end
+`)
+
+/** The first of those who wait leaves its place, while all is held and others wait behind it. */
+export const giveUpFirstLua = block(`
+  local last, ttl, seen, used, soonest, most, holder, first, tail = match(head, ${LINE})
+  if first ~= id or used ~= most or tonumber(soonest) <= wall or tonumber(seen) > wall then break end
+  local second, ahead, expires = match(redisCall('HGET', key, id), '^(%S+) (%S+) 0 (%d+) ')
+  if second == '-' or tonumber(expires) <= wall then break end
+  local found = redisCall('HMGET', key, ahead, second)
+  local before, behind = found[1], found[2]
+  local after, from = match(behind, '^(%S+) %S+()')
+  head = 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. used .. ' ' .. soonest .. ' ' .. most .. ' '
+    .. holder .. ' ' .. second .. ' ' .. tail .. ' - -'
+  redisCall('HSET', key, '#', head, ahead, second .. sub(before, #id + 1), second, after .. ' ' .. ahead .. sub(behind, from))
+  redisCall('HDEL', key, id)
+  reply = '1'
 `)
 
 /** Nobody is in the line; \`last\` and \`ttl\` are all that its head says. */

@@ -1,7 +1,7 @@
 import { lineLua } from './line.js'
 
 /**
- * A claim and a release by the whole of the line, in Lua: `claimWhole(key, call)` and `releaseWhole(key, id, served)`. What is made here costs more than a
+ * A claim and a release by the whole of the line, in Lua: `claimWhole(key, call)` and `releaseWhole(key, id)`. What is made here costs more than a
  * usual call, so it is made when it is needed.
  */
 export const wholeWayLua = `
@@ -75,15 +75,12 @@ ${lineLua}
     return reply
   end
 
-  releaseWhole = function(key, id, served)
+  releaseWhole = function(key, id)
     open(key, id)
     local wasThere = '0'
     if find(id) then
       remove(id)
       wasThere = '1'
-    end
-    for each in string.gmatch(served, '[^/]+') do
-      if find(each) then remove(each) end
     end
     settle()
     close()

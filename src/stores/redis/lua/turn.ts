@@ -1,6 +1,13 @@
 import { defineScript } from './script.js'
 import { aloneLua } from './turn-alone.js'
-import { giveBackLua, handOverLua, takeFreeLua, waitFirstLua, waitLastLua } from './turn-short.js'
+import {
+  giveBackLua,
+  giveUpFirstLua,
+  handOverLua,
+  takeFreeLua,
+  waitFirstLua,
+  waitLastLua,
+} from './turn-short.js'
 import { wholeWayLua } from './turn-whole.js'
 
 /**
@@ -9,7 +16,7 @@ import { wholeWayLua } from './turn-whole.js'
  *     KEYS     for each call its line
  *     ARGV[1]  retentionMs
  *     then for each call one text, since each argument costs the client about as much as a call does:
- *       release ID CLIENT (the channel of whoever releases) SERVED (ID/ID/... of those who leave with it, or -)
+ *       release ID CLIENT (the channel of whoever releases)
  *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
  *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE, and from PERMITS on it is as a claim keeps it
  *     result   one text, the answers with a comma between:
@@ -42,17 +49,20 @@ local function handleRest()
       known = key
     end
     if byte(call) == R then
-      local id, client, served = match(call, '^release (%S+) (%S+) (%S+)$')
+      local id, client = match(call, '^release (%S+) (%S+)$')
       if not head then
         reply = '0'
       elseif byte(head) == L then
         ${handOverLua}
+        if not reply then
+          ${giveUpFirstLua}
+        end
       else
         ${giveBackLua}
       end
       if not reply then
         if not releaseWhole then prepare() end
-        known, reply = nil, releaseWhole(key, id, served)
+        known, reply = nil, releaseWhole(key, id)
       end
     else
       local mode, id, lease, presence, from, permits, capacity, maxHold, floor, block = match(call,
