@@ -32,6 +32,10 @@ export class Baton {
     this.#heirs = heirs && [...heirs]
   }
 
+  get hasHeirs(): boolean {
+    return this.#heirs !== null
+  }
+
   /** The next one in the store's line, who is passed by if it does not take it. */
   nextHeir(): string | undefined {
     return this.#heirs?.shift()

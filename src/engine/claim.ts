@@ -214,13 +214,12 @@ export class Claim {
     this.baton?.keep()
   }
 
-  /** Those who stand right behind it in line, and may have it after each other, with the fences that follow. */
-  followedBy(heirs: readonly string[], now: number): void {
+  /** Those who stand right behind it in line, and may have it after each other, with the fences that follow that grant. */
+  followedBy(heirs: readonly string[], grant: number, now: number): void {
     if (this.#isKept || this.baton) return
     this.baton = new Baton(1 + heirs.length, Infinity, heirs)
-    if (this.phase !== 'held') return
-    this.baton.granted(this.grant, now)
-    this.baton.takeFence()
+    this.baton.granted(grant, now)
+    if (this.phase === 'held') this.baton.takeFence()
   }
 
   /** Whether less than half of a lease is left: nobody should be given a hold that is about to end. */
@@ -334,6 +333,8 @@ export class Claim {
     this.phase = 'held'
     // One that was passed on begins now; the store counts the first one from the asking.
     this.heldAt = this.grant === grant ? now : Math.min(now, this.acknowledgedAt)
+    // Who stood behind it at an earlier grant need not do so now.
+    if (this.baton?.hasHeirs && this.baton.grant !== grant) this.baton = null
     if (this.baton && this.grant !== grant) this.baton.granted(grant, now)
     this.grant = grant
     this.fence = this.baton?.takeFence() ?? grant

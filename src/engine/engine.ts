@@ -188,7 +188,7 @@ export class Engine {
       // Who has given up is on its way out of the line.
       if (!heir) continue
       // One that still asks has its place all the same: it comes next, by the store, and so does one that asks for something else.
-      if (heir.phase !== 'waiting' || !heir.isLike(claim)) return false
+      if (heir.phase !== 'waiting' || !heir.spec.isFollowed || !heir.isLike(claim)) return false
       this.forget(heir)
       heir.listener.takeOver(claim)
       // Whoever leaves waits for the store, as ever: so neighbours who ask again at once do so together, and stay neighbours.
@@ -392,7 +392,8 @@ export class Engine {
     if (!claim.canBeGranted(news.fence)) return
     // Also where its pulse has found the grant before: who comes next is told by this alone.
     const isNew = claim.isPending || (claim.grant === news.fence && claim.phase === 'held')
-    if (isNew && news.heirs?.length && claim.spec.isFollowed) claim.followedBy(news.heirs, this.env.now())
+    if (isNew && news.heirs?.length && claim.spec.isFollowed)
+      claim.followedBy(news.heirs, news.fence, this.env.now())
     if (!claim.isPending) return
     claim.phase = 'waiting'
     if (claim.hasOldPlace) claim.takeOldGrant(news.fence, this.env.now())

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Env, systemEnv } from '../../src/base/env.js'
-import type { Connection } from '../../src/contract/store.js'
+import type { ClaimRequest, Connection } from '../../src/contract/store.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
@@ -17,6 +17,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
   let connection: Connection
   let wallMs: number
   let granted: string[]
+  let heirs: readonly string[]
   const clock: Env = { ...systemEnv, wallMs: () => wallMs }
   beforeAll(async () => {
     server = await startRedis()
@@ -24,10 +25,15 @@ describeOn('redis', 'the short ways of a Redis line', () => {
   beforeEach(async () => {
     wallMs = Date.now()
     granted = []
+    heirs = []
     connection = redis(server.url, { env: clock }).connect({
       id: 'client:1',
       space: 'default',
-      push: (news) => news.type === 'granted' && granted.push(news.id),
+      push: (news) => {
+        if (news.type !== 'granted') return
+        granted.push(news.id)
+        heirs = news.heirs ?? []
+      },
     })
     await connection.read('listens from here on', true)
   })
@@ -139,6 +145,112 @@ describeOn('redis', 'the short ways of a Redis line', () => {
       await cutOff.close()
       await proxy.stop()
     }
+  })
+
+  describe('those right behind the one that gets the hold are named', () => {
+    it('in order, and the fences that follow are kept for them', async () => {
+      for (const n of [1, 2, 3, 4, 5]) await ask(`c:${n}`, 1000)
+      await connection.release('door', 'c:1')
+      expect([granted, heirs]).toEqual([['c:2'], ['c:3', 'c:4', 'c:5']])
+      // The clock stands still, so that only the counter moves the fences.
+      const first = (await view())[0]?.fence ?? 0
+      await connection.release('door', 'c:2')
+      expect((await view())[0]?.fence).toBeGreaterThan(first + 3)
+    })
+
+    it('to their own client, by a message', async () => {
+      const other = redis(server.url, { env: clock }).connect({
+        id: 'other',
+        space: 'default',
+        push: () => {},
+      })
+      try {
+        await other.claim(claimOf('door', 'o:1'))
+        await ask('c:2', 1000)
+        await ask('c:3', 1000)
+        await other.release('door', 'o:1')
+        await eventually('the word of it', () => granted.length > 0)
+        expect([granted, heirs]).toEqual([['c:2'], ['c:3']])
+      } finally {
+        await other.close()
+      }
+    })
+
+    it('at most sixteen', async () => {
+      for (let n = 1; n <= 20; n++) await ask(`c:${n}`, 1000)
+      await connection.release('door', 'c:1')
+      expect(heirs).toEqual(Array.from({ length: 16 }, (_, index) => `c:${index + 3}`))
+    })
+
+    const others: Record<string, Partial<ClaimRequest>> = {
+      'one that has lapsed': { leaseMs: 100, presenceMs: 100 },
+      'a reader': { permits: 1 },
+      'one that asks for a block': { block: 2 },
+      'one that has seen a fence above': { floor: Date.now() * 1000 + 5_000_000 },
+    }
+    for (const [who, request] of Object.entries(others))
+      it(`but nobody from ${who} on`, async () => {
+        for (const n of [1, 2, 3]) await ask(`c:${n}`, 1000)
+        await connection.claim(claimOf('door', 'c:4', { leaseMs: 1000, presenceMs: 1000, ...request }))
+        await ask('c:5', 1000)
+        wallMs += 101
+        await connection.release('door', 'c:1')
+        expect([granted, heirs]).toEqual([['c:2'], ['c:3']])
+      })
+
+    it('but nobody from another client on', async () => {
+      const other = redis(server.url, { env: clock }).connect({
+        id: 'other',
+        space: 'default',
+        push: () => {},
+      })
+      try {
+        for (const n of [1, 2, 3]) await ask(`c:${n}`, 1000)
+        await other.claim(claimOf('door', 'o:4'))
+        await ask('c:5', 1000)
+        await connection.release('door', 'c:1')
+        expect([granted, heirs]).toEqual([['c:2'], ['c:3']])
+      } finally {
+        await other.close()
+      }
+    })
+  })
+
+  it.each([
+    ['the first of those who wait', 'c:2', ['c:1', 'c:3', 'c:4']],
+    ['one in the middle', 'c:3', ['c:1', 'c:2', 'c:4']],
+    ['the last one', 'c:4', ['c:1', 'c:2', 'c:3']],
+  ])('%s gives up, and the others keep their places', async (_who, id, left) => {
+    for (const n of [1, 2, 3, 4]) await ask(`c:${n}`, 1000)
+    expect(await connection.release('door', id)).toBe(true)
+    expect(await connection.release('door', id)).toBe(false)
+    expect((await view()).map((claim) => claim.id)).toEqual(left)
+    await ask('c:5', 1000)
+    for (const [index, next] of [...left.slice(1), 'c:5'].entries()) {
+      await connection.release('door', left[index] ?? '')
+      expect(granted.at(-1)).toBe(next)
+    }
+  })
+
+  it('the first of those who wait gives up when the hold is over, and the next one holds', async () => {
+    await ask('c:1', 100)
+    for (const n of [2, 3, 4]) await ask(`c:${n}`, 1000)
+    wallMs += 101
+    expect(await connection.release('door', 'c:2')).toBe(true)
+    // Promoted by the same call: nobody else has spoken since.
+    expect((await view()).map(({ id, fence }) => [id, fence !== null])).toEqual([
+      ['c:3', true],
+      ['c:4', false],
+    ])
+  })
+
+  it('who has lapsed has no place to give up', async () => {
+    await ask('c:1', 1000)
+    await ask('c:2', 100)
+    await ask('c:3', 1000)
+    wallMs += 101
+    expect(await connection.release('door', 'c:2')).toBe(false)
+    expect((await view()).map(({ id }) => id)).toEqual(['c:1', 'c:3'])
   })
 
   it('the key lives as long as the one who waits longest', async () => {

@@ -185,7 +185,8 @@ async function ask(
   options: AcquireOptions = {},
   waiting = count,
 ): Promise<Watched<Hold>[]> {
-  const acquire = () => new Watched(scene.lock('door', locks).acquire({ lease: LONG_MS, ...options }))
+  // The lease is the default one: a much longer one is renewed once before it is passed on.
+  const acquire = () => new Watched(scene.lock('door', locks).acquire(options))
   const all = Array.from({ length: count }, acquire)
   await scene.waiting('door', waiting)
   return all

@@ -1,0 +1,172 @@
+import { expect, it } from 'vitest'
+import type { Push, Store } from '../../src/contract/store.js'
+import type { Hold } from '../../src/engine/hold.js'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import type { AcquireOptions, LockOrder } from '../../src/primitives/options.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+
+const LEASE_MS = 10_000
+
+/** Two clients that keep to the order of arrival: the one whose neighbours are looked at, and another one. */
+class Door {
+  readonly world = new VirtualWorld({ seed: 1 })
+  readonly #inner = memory({ env: this.world.env({ name: 'server' }) })
+  readonly #looker = this.#inner.connect({ id: 'looker', space: 'default', push: () => {} })
+  readonly store: InterceptedStore
+  readonly #other: Holdfast
+  readonly #locks: Holdfast
+
+  constructor(capabilities: Partial<Store['capabilities']> = {}) {
+    const inner: Store = {
+      name: this.#inner.name,
+      capabilities: { ...this.#inner.capabilities, ...capabilities },
+      connect: (client) => this.#inner.connect(client),
+    }
+    this.store = new InterceptedStore(inner)
+    this.#other = new Holdfast(inner, { env: this.world.env({ name: 'other' }) })
+    this.#locks = new Holdfast(this.store, { env: this.world.env({ name: 'here' }) })
+  }
+
+  async ask(options: AcquireOptions = {}, order: LockOrder = 'strict'): Promise<{ held: Promise<Hold> }> {
+    const held = this.#locks.mutex('door', { order }).acquire({ lease: LEASE_MS, ...options })
+    await this.pass(1)
+    return { held }
+  }
+
+  async askElsewhere(): Promise<{ held: Promise<Hold> }> {
+    const held = this.#other.mutex('door', { order: 'strict' }).acquire({ lease: LEASE_MS })
+    await this.pass(1)
+    return { held }
+  }
+
+  pass(ms: number): Promise<void> {
+    return this.world.run(this.world.timeMs + ms)
+  }
+
+  /** The ids in line, as the store has them. */
+  async line(): Promise<string[]> {
+    for await (const { claims } of this.#looker.inspect({ prefix: '', resource: 'door' }))
+      return claims.map(({ id }) => id)
+    return []
+  }
+
+  async close(): Promise<void> {
+    this.store.heal()
+    await this.world.until(Promise.all([this.#locks.close(), this.#other.close()]))
+    expect(await this.line()).toEqual([])
+  }
+}
+
+it('an heir has the hold in the place of the one before it, and gives its own place up', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const [one, two, last] = [await door.ask(), await door.ask(), await door.askElsewhere()]
+  const [, first, , behind] = await door.line()
+  await other.release()
+  await (await one.held).release()
+  expect((await two.held).isValid).toBe(true)
+  expect(await door.line()).toEqual([first, behind])
+  await (await two.held).release()
+  expect((await last.held).fence).toBeGreaterThan((await two.held).fence)
+  await door.close()
+})
+
+const doings: Record<string, (hold: Hold) => Promise<unknown>> = {
+  extended: (hold) => hold.extend(2 * LEASE_MS),
+  exported: (hold) => hold.export(),
+}
+for (const [what, work] of Object.entries(doings))
+  for (const when of ['after', 'before'])
+    it(`a hold that was ${what} ${when} its heirs were named goes back to the store`, async () => {
+      const door = new Door({ confirmHandOffs: true })
+      const other = await (await door.askElsewhere()).held
+      const [one, two] = [await door.ask(), await door.ask()]
+      const [, , second] = await door.line()
+      const late: (() => void)[] = []
+      if (when === 'before') door.store.onPush = (_news: Push, deliver) => late.push(deliver)
+      await other.release()
+      // It finds its grant by itself.
+      const hold = await door.world.until(one.held)
+      await door.world.until(work(hold))
+      for (const deliver of late) deliver()
+      await door.world.until(hold.release())
+      await door.world.until(two.held)
+      expect(await door.line()).toEqual([second])
+      await door.close()
+    })
+
+it('an heir with a maxHold of its own has it from the store, and holds no longer than that', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const [one, two] = [await door.ask(), await door.ask({ maxHold: 2000 })]
+  await other.release()
+  await door.world.until((await one.held).release())
+  expect((await two.held).remainingMs).toBeLessThanOrEqual(2000)
+  await door.close()
+})
+
+it('one who stands in line for its neighbours has its grant from the store, and ends its turn', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const [one, two] = [await door.ask(), await door.ask({}, 'cohort')]
+  const [, , second] = await door.line()
+  await other.release()
+  await door.world.until((await one.held).release())
+  await two.held
+  expect(await door.line()).toEqual([second])
+  await door.close()
+})
+
+it('those who were named with an earlier grant are not taken for heirs of a later one', async () => {
+  const door = new Door({ confirmHandOffs: true })
+  const other = await (await door.askElsewhere()).held
+  const [one, between, two] = [await door.ask(), await door.askElsewhere(), await door.ask()]
+  const [, first = '', , third = ''] = await door.line()
+  // As if its place had been granted, with that one right behind it, and had been lost again.
+  door.store.tell({ type: 'granted', resource: 'door', id: first, fence: other.fence + 1, heirs: [third] })
+  await door.pass(10)
+  await other.release()
+  await door.world.until((await door.world.until(one.held)).release())
+  await (await door.world.until(between.held)).release()
+  expect((await door.world.until(two.held)).fence).toBeGreaterThan((await between.held).fence)
+  await door.close()
+})
+
+it('a hold that is about to end is not passed on', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const [one, two] = [await door.ask(), await door.ask()]
+  const [, , second] = await door.line()
+  await other.release()
+  const hold = await one.held
+  door.store.cut('pulse')
+  await door.pass(LEASE_MS * 0.6)
+  await hold.release()
+  await two.held
+  expect(await door.line()).toEqual([second])
+  await door.close()
+})
+
+it('a late word of a grant gives nobody a fence that was given out', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const three = [await door.ask(), await door.ask(), await door.ask()]
+  let word: (() => void) | undefined
+  door.store.onPush = (_news, deliver) => {
+    word ??= deliver
+    deliver()
+  }
+  await other.release()
+  const fences = []
+  for (const { held } of three) {
+    const hold = await held
+    fences.push(hold.fence)
+    word?.()
+    await door.world.until(hold.release())
+  }
+  expect(new Set(fences).size).toBe(3)
+  expect(fences).toEqual([...fences].sort((a, b) => a - b))
+  await door.close()
+})
