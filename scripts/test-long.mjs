@@ -8,6 +8,7 @@ const files = [
   'test/engine/simulation.test.ts',
   'test/engine/cohort-simulation.test.ts',
   'test/engine/heirs-simulation.test.ts',
+  'test/engine/arrival.test.ts',
   'test/contract/histories.test.ts',
   'test/stores/sqlite-histories.test.ts',
 ]

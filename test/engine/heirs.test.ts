@@ -41,6 +41,10 @@ class Door {
     return { held }
   }
 
+  async breakHold(): Promise<void> {
+    await this.#other.breakHold('door')
+  }
+
   pass(ms: number): Promise<void> {
     return this.world.run(this.world.timeMs + ms)
   }
@@ -107,6 +111,21 @@ it('an heir with a maxHold of its own has it from the store, and holds no longer
   await door.close()
 })
 
+it.each([{ label: 'another' }, { owner: 'somebody' }, { lease: 2 * LEASE_MS }])(
+  'one who asks in other words has a hold of its own: %o',
+  async (words) => {
+    const door = new Door()
+    const other = await (await door.askElsewhere()).held
+    const [one, two] = [await door.ask(), await door.ask(words)]
+    const [, , second] = await door.line()
+    await other.release()
+    await door.world.until((await one.held).release())
+    await two.held
+    expect(await door.line()).toEqual([second])
+    await door.close()
+  },
+)
+
 it('one who stands in line for its neighbours has its grant from the store, and ends its turn', async () => {
   const door = new Door()
   const other = await (await door.askElsewhere()).held
@@ -131,6 +150,24 @@ it('those who were named with an earlier grant are not taken for heirs of a late
   await door.world.until((await door.world.until(one.held)).release())
   await (await door.world.until(between.held)).release()
   expect((await door.world.until(two.held)).fence).toBeGreaterThan((await between.held).fence)
+  await door.close()
+})
+
+it('an heir that holds by the store already is left alone', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const [one, two] = [await door.ask(), await door.ask()]
+  const [, first, second] = await door.line()
+  await other.release()
+  const hold = await one.held
+  // Broken, and the word of it is lost.
+  door.store.onPush = (news, deliver) => {
+    if (!('id' in news) || news.id !== first) deliver()
+  }
+  await door.breakHold()
+  const next = await two.held
+  expect(await hold.release()).toBe(false)
+  expect([next.isValid, await door.line()]).toEqual([true, [second]])
   await door.close()
 })
 
