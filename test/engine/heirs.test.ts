@@ -72,6 +72,8 @@ it('an heir has the hold in the place of the one before it, and gives its own pl
   await (await one.held).release()
   expect((await two.held).isValid).toBe(true)
   expect(await door.line()).toEqual([first, behind])
+  await door.pass(LEASE_MS)
+  expect(door.store.calls.at(-1)).toMatchObject({ method: 'pulse', about: [{ id: first }] })
   await (await two.held).release()
   expect((await last.held).fence).toBeGreaterThan((await two.held).fence)
   await door.close()

@@ -145,7 +145,7 @@ class History {
     for (const [index, heir] of heirs.entries()) {
       const claim = line[first + 1 + index]
       const isNext = claim?.request.id === heir && claim.client === line[first]?.client
-      const wantsAll = claim?.request.permits === claim?.capacity
+      const wantsAll = claim?.request.permits === claim?.capacity && claim?.request.block === 1
       // The same call may have taken the hold away again.
       assert(first < 0 || (isNext && wantsAll), `${heir} was named as an heir of ${id}`)
     }
