@@ -253,6 +253,19 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     expect((await view()).map(({ id }) => id)).toEqual(['c:1', 'c:3'])
   })
 
+  it('who gives up before its client is heard does not join the line afterwards', async () => {
+    await ask('c:1', 1000)
+    const young = redis(server.url, { env: clock }).connect({ id: 'young', space: 'default', push: () => {} })
+    try {
+      const asked = young.claim(claimOf('door', 'y:1'))
+      expect(await young.release('door', 'y:1')).toBe(false)
+      await asked
+      expect((await view()).map(({ id }) => id)).toEqual(['c:1'])
+    } finally {
+      await young.close()
+    }
+  })
+
   it('the key lives as long as the one who waits longest', async () => {
     await ask('c:1', 1000)
     for (const [index, hours] of [1, 2, 3].entries()) {

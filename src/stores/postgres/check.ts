@@ -5,6 +5,8 @@ import type { PostgresUser } from './user.js'
 const OLDEST = 120_000
 /** More than messages take, and less than harms anybody. */
 const CLOCK_MS = 1000
+/** Claims of a trial must not lapse on a slow server: what they are to show would not happen. */
+const TRIAL_MS = 30_000
 const HEAR_WITHIN_MS = 3000
 const LOOK_EVERY_MS = 50
 
@@ -138,7 +140,14 @@ async function checkRights(user: PostgresUser, connection: Connection): Promise<
 /** One claim that holds and one that waits for it, of a resource that nobody else uses. */
 function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
-  const common = { resource, permits: 1, capacity: 1, leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  const common = {
+    resource,
+    permits: 1,
+    capacity: 1,
+    leaseMs: TRIAL_MS,
+    presenceMs: TRIAL_MS,
+    maxHoldMs: null,
+  }
   const rest = { queue: true, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }

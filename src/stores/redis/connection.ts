@@ -44,6 +44,8 @@ export class RedisConnection implements Connection {
   #isHearing = false
   /** Something was answered before the channel was heard. */
   #mayHaveMissed = false
+  /** Those who are not in line before the channel is heard. A release that comes meanwhile finds nothing there. */
+  readonly #joining = new Set<{ readonly id: string; isGivenUp: boolean }>()
   #closing: Promise<void> | undefined
 
   constructor(user: RedisUser, context: ClientContext) {
@@ -74,10 +76,16 @@ export class RedisConnection implements Connection {
    * further round trip.
    */
   async #askReachably(request: ClaimRequest): Promise<Answer> {
-    const first = await this.#ask({ ...request, queue: false })
-    if (first.text !== 'busy') return first
-    await this.#listening
-    return this.#ask(request)
+    const joining = { id: request.id, isGivenUp: false }
+    this.#joining.add(joining)
+    try {
+      const first = await this.#ask({ ...request, queue: false })
+      if (first.text !== 'busy') return first
+      await this.#listening
+      return joining.isGivenUp ? first : this.#ask(request)
+    } finally {
+      this.#joining.delete(joining)
+    }
   }
 
   #ask(request: ClaimRequest): Promise<Answer> {
@@ -86,6 +94,7 @@ export class RedisConnection implements Connection {
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
+    for (const joining of this.#joining) joining.isGivenUp ||= joining.id === id
     const { driver } = this.#user.runner
     const losses = driver?.losses
     const words = `release ${token(id)} ${this.#channel}`

@@ -85,15 +85,23 @@ async function checkLatency(session: SharedSession, env: Env): Promise<Finding> 
 
 /** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
 export async function tryLock(connection: Connection, resource: string, isOwn: boolean): Promise<unknown> {
-  const times = { leaseMs: 1000, presenceMs: 1000, maxHoldMs: null }
+  // They must not lapse on a slow server: what they are to show would not happen.
+  const times = { leaseMs: 30_000, presenceMs: 30_000 }
   const size = { permits: EXCLUSIVE, capacity: EXCLUSIVE }
   const rest = { queue: true, floor: 0, block: 1, info: '' }
   const claims = ['first', 'second'].map(
-    (id): ClaimRequest => ({ resource, id: `${resource} ${id}`, ...size, ...times, ...rest }),
+    (id): ClaimRequest => ({
+      resource,
+      id: `${resource} ${id}`,
+      ...size,
+      ...times,
+      maxHoldMs: null,
+      ...rest,
+    }),
   )
   try {
     for (const claim of claims) await connection.claim(claim)
-    await connection.pulse(claims.map(({ id }) => ({ resource, id, leaseMs: 1000, presenceMs: 1000 })))
+    await connection.pulse(claims.map(({ id }) => ({ resource, id, ...times })))
     if (isOwn) await connection.evict(resource, null)
     for (const { id } of claims) await connection.release(resource, id)
     const key = resource
