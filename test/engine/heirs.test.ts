@@ -140,20 +140,27 @@ it('one who stands in line for its neighbours has its grant from the store, and 
   await door.close()
 })
 
-it('those who were named with an earlier grant are not taken for heirs of a later one', async () => {
-  const door = new Door({ confirmHandOffs: true })
-  const other = await (await door.askElsewhere()).held
-  const [one, between, two] = [await door.ask(), await door.askElsewhere(), await door.ask()]
-  const [, first = '', , third = ''] = await door.line()
-  // As if its place had been granted, with that one right behind it, and had been lost again.
-  door.store.tell({ type: 'granted', resource: 'door', id: first, fence: other.fence + 1, heirs: [third] })
-  await door.pass(10)
-  await other.release()
-  await door.world.until((await door.world.until(one.held)).release())
-  await (await door.world.until(between.held)).release()
-  expect((await door.world.until(two.held)).fence).toBeGreaterThan((await between.held).fence)
-  await door.close()
-})
+it.each(['before', 'after'])(
+  'those who were named with another grant, and are told of %s its own, are no heirs',
+  async (when) => {
+    const door = new Door({ confirmHandOffs: true })
+    const other = await (await door.askElsewhere()).held
+    const [one, between, two] = [await door.ask(), await door.askElsewhere(), await door.ask()]
+    const [, id = '', , third = ''] = await door.line()
+    // As if its place had been granted once, with that one right behind it, and had been lost again.
+    const tell = () =>
+      door.store.tell({ type: 'granted', resource: 'door', id, fence: other.fence + 1, heirs: [third] })
+    if (when === 'before') tell()
+    await door.pass(10)
+    await other.release()
+    const hold = await door.world.until(one.held)
+    if (when === 'after') tell()
+    await door.world.until(hold.release())
+    await (await door.world.until(between.held)).release()
+    expect((await door.world.until(two.held)).fence).toBeGreaterThan((await between.held).fence)
+    await door.close()
+  },
+)
 
 it('an heir that holds by the store already is left alone', async () => {
   const door = new Door()

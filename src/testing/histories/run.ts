@@ -145,9 +145,10 @@ class History {
     for (const [index, heir] of heirs.entries()) {
       const claim = line[first + 1 + index]
       const isNext = claim?.request.id === heir && claim.client === line[first]?.client
-      const wantsAll = claim?.request.permits === claim?.capacity && claim?.request.block === 1
+      const { permits, block, floor } = claim?.request ?? { permits: 0, block: 0, floor: 0 }
+      const wantsThat = permits === claim?.capacity && block === 1 && floor <= fence
       // The same call may have taken the hold away again.
-      assert(first < 0 || (isNext && wantsAll), `${heir} was named as an heir of ${id}`)
+      assert(first < 0 || (isNext && wantsThat), `${heir} was named as an heir of ${id}`)
     }
     this.#ledger.keep(resource, fence + heirs.length)
   }
