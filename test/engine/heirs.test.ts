@@ -216,3 +216,19 @@ it('a late word of a grant gives nobody a fence that was given out', async () =>
   expect(fences).toEqual([...fences].sort((a, b) => a - b))
   await door.close()
 })
+
+it('no more than sixteen are named at a time', async () => {
+  const door = new Door()
+  const other = await (await door.askElsewhere()).held
+  const all = []
+  for (let n = 0; n < 20; n++) all.push(await door.ask())
+  const named: number[] = []
+  door.store.onPush = (news, deliver) => {
+    if (news.type === 'granted') named.push(news.heirs?.length ?? 0)
+    deliver()
+  }
+  await other.release()
+  for (const { held } of all) await door.world.until((await door.world.until(held)).release())
+  expect(named).toEqual([16, 2])
+  await door.close()
+})
