@@ -143,10 +143,11 @@ class History {
     const line = this.#model.claims.filter(({ request }) => request.resource === resource)
     const first = line.findIndex(({ request }) => request.id === id)
     for (const [index, heir] of heirs.entries()) {
-      const claim = line[first + 1 + index]
-      const isNext = claim?.request.id === heir && claim.client === line[first]?.client
+      const [before, claim] = [line[first + index], line[first + 1 + index]]
+      const isNext = claim?.request.id === heir && claim.client === before?.client && claim.fence === null
       const { permits, block, floor } = claim?.request ?? { permits: 0, block: 0, floor: 0 }
-      const wantsThat = permits === claim?.capacity && block === 1 && floor <= fence
+      const wantsThat =
+        permits === claim?.capacity && block === 1 && before?.request.block === 1 && floor <= fence
       // The same call may have taken the hold away again.
       assert(first < 0 || (isNext && wantsThat), `${heir} was named as an heir of ${id}`)
     }
