@@ -5,6 +5,7 @@ import { Holdfast } from '../../src/primitives/holdfast.js'
 import type { AcquireOptions, LockOrder } from '../../src/primitives/options.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 const LEASE_MS = 10_000
@@ -231,4 +232,17 @@ it('no more than sixteen are named at a time', async () => {
   for (const { held } of all) await door.world.until((await door.world.until(held)).release())
   expect(named).toEqual([16, 2])
   await door.close()
+})
+
+it('nobody is named where there is room for more than one', async () => {
+  const told: Push[] = []
+  const store = memory()
+  const connection = store.connect({ id: 'c', space: 'default', push: (news) => told.push(news) })
+  const ask = (id: string) => connection.claim(claimOf('room', id, { permits: 1, capacity: 1 }))
+  await ask('1')
+  await connection.resize('room', 1, 2)
+  for (const id of ['2', '3', '4']) await ask(id)
+  await connection.release('room', '1')
+  expect(told).toEqual([{ type: 'granted', resource: 'room', id: '3', fence: expect.any(Number) }])
+  await connection.close()
 })
