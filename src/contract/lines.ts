@@ -1,4 +1,4 @@
-import { admit } from './admit.js'
+import { admit, EXCLUSIVE } from './admit.js'
 import { nextFence } from './fence.js'
 import type { Pin, Row, Rows } from './rows.js'
 import type {
@@ -160,10 +160,11 @@ export class Lines {
     }
   }
 
-  /** Those of the same client right behind a claim that is about to hold, if each of them wants all of it. */
+  /** Those of the same client right behind a claim that is about to hold all of a lock, as long as they ask for the same in the same words. */
   #heirsOf(first: Row, capacity: number): string[] {
     const heirs: string[] = []
-    if (first.permits !== first.capacity || first.capacity !== capacity || first.block > 1) return heirs
+    const isPlain = first.block === 1 && first.maxHoldMs === null
+    if (first.permits !== EXCLUSIVE || capacity !== EXCLUSIVE || !isPlain) return heirs
     let isBehind = false
     for (const row of this.#live(first.resource)) {
       if (isBehind && !(isAlike(row, first) && row.floor <= this.#rows.counter())) break
@@ -295,9 +296,10 @@ export class Lines {
   }
 }
 
+/** Whether both ask for the same. What differs in its words is not passed on, and would be read and kept in mind for nothing. */
 function isAlike(row: Row, first: Row): boolean {
-  const isAsMuch = row.permits === first.permits && row.capacity === first.capacity
-  return row.client === first.client && isAsMuch && row.block === first.block
+  const isSame = row.client === first.client && row.info === first.info
+  return isSame && row.permits === first.permits && row.block === 1 && row.maxHoldMs === null
 }
 
 /** The part of a line that decides: its holds and the first claim that waits. */

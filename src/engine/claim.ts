@@ -104,6 +104,8 @@ export class Claim {
   /** A reader waits in the place of a neighbour who gave up. It may be a grant by now, older than others that this reader has seen. */
   hasOldPlace = false
   #isKept = false
+  /** The store has told of a grant of its own: nobody before it holds any more. */
+  hasHeard = false
   /** The place in line of the one to whom it was passed on has been given up; null: nothing has to be told. */
   handedOn: Promise<boolean> | null = null
   /** What the last answer gave, where the store keeps claims by its session and not for as long as they ask. */
@@ -208,6 +210,15 @@ export class Claim {
     )
   }
 
+  /**
+   * Whether it may have what the one before it leaves. One that still asks has its place all the same and comes next, by the store; so do
+   * one that asks for something else, and one that has heard of its own grant.
+   */
+  canInherit(claim: Claim): boolean {
+    const isWaiting = this.phase === 'waiting' && !this.hasHeard
+    return isWaiting && this.spec.isFollowed === true && this.isLike(claim)
+  }
+
   /** It ends with its present hold, for which something was done that the next one must not inherit. */
   keep(): void {
     this.#isKept = true
@@ -291,6 +302,7 @@ export class Claim {
   asked(now: number, { isKeptAsAsked, baton }: { isKeptAsAsked: boolean; baton: Baton | null }): void {
     this.grant = 0
     this.hasOldPlace = false
+    this.hasHeard = false
     this.baton = baton
     this.acknowledgedAt = now
     this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now

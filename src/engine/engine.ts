@@ -187,15 +187,27 @@ export class Engine {
       const heir = this.#claims.get(id)
       // Who has given up is on its way out of the line.
       if (!heir) continue
-      // One that still asks has its place all the same: it comes next, by the store, and so does one that asks for something else.
-      if (heir.phase !== 'waiting' || !heir.spec.isFollowed || !heir.isLike(claim)) return false
+      if (!heir.canInherit(claim)) return false
       this.forget(heir)
       heir.listener.takeOver(claim)
       // Whoever leaves waits for the store, as ever: so neighbours who ask again at once do so together, and stay neighbours.
-      claim.handedOn = this.withdraw(claim.resource, id).then(() => true)
+      claim.handedOn = this.#giveUpPlace(claim, id)
       return true
     }
     return false
+  }
+
+  /** Never rejects. A store that does not know the place any more may have forgotten the hold, too: it is asked at once. */
+  async #giveUpPlace({ resource, id: holdId, validUntil }: Claim, id: string): Promise<boolean> {
+    const deadline = Math.min(validUntil, this.env.now() + this.calls.storeTimeoutMs)
+    const leaving = this.#seeOff(deadline, async (attempt) => {
+      const wasThere = await this.connection.release(resource, id)
+      return wasThere || attempt > 1
+    })
+    const wasThere = await leaving.catch(() => false)
+    const bearer = this.#claims.get(holdId)
+    if (!wasThere && bearer) this.pulse.hurry(bearer)
+    return true
   }
 
   async #seeOff(deadline: number, release: (attempt: number) => Promise<boolean>): Promise<boolean> {
@@ -399,6 +411,7 @@ export class Engine {
     if (claim.hasOldPlace) claim.takeOldGrant(news.fence, this.env.now())
     const validUntil = claim.handedOffUntil()
     const isToConfirm = this.capabilities.confirmHandOffs || claim.needsFences
+    claim.hasHeard = true
     if (isToConfirm || validUntil <= this.env.now()) return this.pulse.hurry(claim)
     claim.hold(news.fence, validUntil, this.env.now())
     if (claim.isAboutToEnd(this.env.now())) this.pulse.hurry(claim)

@@ -67,7 +67,7 @@ export interface LockKind {
   readonly isReentrant: boolean
   /** Take it from whoever holds it. */
   readonly steal?: true
-  /** Whether it may be passed on inside a process. Left out: it is not. */
+  /** In which order it may be passed on inside a process. Left out: it is not. */
   readonly order?: LockOrder
 }
 

@@ -113,7 +113,8 @@ export class LockManager {
   /** The claim is handed to the store before anything is awaited, so requests arrive in the order in which they are made. */
   async #enter({ name, mode, ifAvailable, steal, signal }: LockRequest): Promise<Entrance | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
-    const kind: LockKind = { resource: resourceOf(name), permits, capacity: EXCLUSIVE, isReentrant: false }
+    const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
+    const kind: LockKind = { resource: resourceOf(name), permits, ...same }
     const onWaiting = this.#unanswered.add()
     const limits = { waitMs: ifAvailable ? 0 : Infinity, signal, onWaiting }
     try {

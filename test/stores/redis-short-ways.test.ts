@@ -179,6 +179,13 @@ describeOn('redis', 'the short ways of a Redis line', () => {
       }
     })
 
+    it('but not of a semaphore, which is not passed on', async () => {
+      const size = { permits: 1, capacity: 1 }
+      for (const n of [1, 2, 3]) await connection.claim(claimOf('door', `c:${n}`, size))
+      await connection.release('door', 'c:1')
+      expect([granted, heirs]).toEqual([['c:2'], []])
+    })
+
     it('at most sixteen', async () => {
       for (let n = 1; n <= 20; n++) await ask(`c:${n}`, 1000)
       await connection.release('door', 'c:1')
@@ -189,6 +196,8 @@ describeOn('redis', 'the short ways of a Redis line', () => {
       'one that has lapsed': { leaseMs: 100, presenceMs: 100 },
       'a reader': { permits: 1 },
       'one that asks for a block': { block: 2 },
+      'one with a maxHold': { maxHoldMs: 500 },
+      'one that tells something else of itself': { info: 'somebody else' },
       'one that has seen a fence above': { floor: Date.now() * 1000 + 5_000_000 },
     }
     for (const [who, request] of Object.entries(others))

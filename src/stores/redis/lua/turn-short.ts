@@ -1,3 +1,5 @@
+import { EXCLUSIVE } from '../../../contract/admit.js'
+
 /**
  * The short ways, in Lua: the usual cases, which read and write what they must and copy the rest as text. They are blocks of one function and not
  * functions: to make a function costs a script about as much as a call of the server does. Each is left by `break`, having done nothing, if
@@ -28,16 +30,21 @@ export const handOverLua = block(`
   local last, ttl, seen, _, soonest, most, holder, first, tail = match(head, ${LINE})
   if holder ~= id or first == '-' or tonumber(seen) > wall then break end
   local next = redisCall('HGET', key, first)
-  local second, ahead, expires, from, share, above, count, receiver = match(next,
-    '^(%S+) (%S+) 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ')
+  local second, ahead, expires, from, share, above, count, receiver, words = match(next,
+    '^(%S+) (%S+) 0 (%d+) %d+ ()(%d+) %d+ 0 (%d+) (%d+) (%S+) ()')
   if ahead ~= id or share ~= most or tonumber(expires) <= wall then break end
   -- The head may be behind: renewals do not change it.
   if tonumber(soonest) <= wall and tonumber(match(redisCall('HGET', key, id), '^%S+ %S+ %d+ (%d+)')) <= wall then break end
-  local heirs, fences, behind = '', tonumber(count), count == '1' and second or '-'
+  local heirs, fences, behind = '', tonumber(count), '-'
+  if count == '1' and share == '${EXCLUSIVE}' and second ~= '-' then
+    behind, words = second, sub(next, words)
+  end
   while behind ~= '-' and fences <= ${MOST_HEIRS} do
-    local after, ends, wants, over, size, whose = match(redisCall('HGET', key, behind),
-      '^(%S+) %S+ 0 (%d+) %d+ (%d+) %d+ 0 (%d+) (%d+) (%S+) ')
-    if whose ~= receiver or wants ~= share or size ~= '1' or tonumber(ends) <= wall or tonumber(over) > tonumber(last) then break end
+    local row = redisCall('HGET', key, behind)
+    local after, ends, wants, over, size, whose, said = match(row, '^(%S+) %S+ 0 (%d+) %d+ (%d+) %d+ 0 (%d+) (%d+) (%S+) ()')
+    -- What differs in its words is not passed on, and would be read and kept in mind for nothing.
+    if whose ~= receiver or wants ~= share or size ~= '1' or sub(row, said) ~= words then break end
+    if tonumber(ends) <= wall or tonumber(over) > tonumber(last) then break end
     heirs = heirs .. '/' .. behind
     fences, behind = fences + 1, after
   end
