@@ -45,7 +45,7 @@ export type LockOrder = 'cohort' | 'strict'
 export interface LockOptions {
   /**
    * `'cohort'`: neighbours in one process pass the lock on among themselves, for a bounded time where others wait. `'strict'`: everybody is
-   * served in the order of arrival, whichever process it is in; each pays the store for its turn. Default: as the client says, which is
+   * served in the order of arrival, whichever process it is in; each stands in the store's line by itself. Default: as the client says, which is
    * `'cohort'` if nothing else was said.
    */
   order?: LockOrder

@@ -313,3 +313,15 @@ it.each([1, 2])('nobody is named where there is room for %i', async (capacity) =
   expect(told).toEqual([{ type: 'granted', resource: 'room', id, fence: expect.any(Number) }])
   await connection.close()
 })
+
+it('nobody is named from one on who tells something else of itself', async () => {
+  const told: Push[] = []
+  const connection = memory().connect({ id: 'c', space: 'default', push: (news) => told.push(news) })
+  for (const [id, info] of ['here', 'here', 'here', 'there', 'here'].entries())
+    await connection.claim(claimOf('door', String(id), { info }))
+  await connection.release('door', '0')
+  expect(told).toEqual([
+    { type: 'granted', resource: 'door', id: '1', fence: expect.any(Number), heirs: ['2'] },
+  ])
+  await connection.close()
+})
