@@ -158,7 +158,7 @@ export interface Gone {
 export type Push =
   | GrantedPush
   | { readonly type: 'lost'; readonly resource: string; readonly id: string }
-  /** Others have begun to wait for that hold. Only told of holds with a block of fences: no others are passed on. A store may leave it to its answers. */
+  /** Others have begun to wait for that hold. Only told of holds with a block of fences: others are passed on to their heirs alone, who come next anyway. A store may leave it to its answers. */
   | { readonly type: 'wanted'; readonly resource: string; readonly id: string }
   | { readonly type: 'state'; readonly key: string }
   /** Something may have been missed: ask for everything. */
