@@ -60,6 +60,8 @@ async function start(folder, id, peers) {
 /** undefined: it does not serve yet. */
 async function mode(port) {
   const socket = connect(port, '127.0.0.1')
+  // One that is asked in the moment in which it begins to listen may never answer.
+  socket.setTimeout(2000, () => socket.destroy())
   socket.write('srvr')
   const answer = await text(socket).catch(() => '')
   return /Mode: (\w+)/.exec(answer)?.[1]
