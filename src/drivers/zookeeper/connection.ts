@@ -52,6 +52,9 @@ const PING_AFTER = 2
 const SUSPECT_AFTER = 2
 const STALLED_AFTER = 5
 
+/** As Node's own streams. */
+const READ_BYTES = 64 * 1024
+
 const PING = frame((out) => out.int(Xid.ping).int(Op.ping))
 
 /** One socket to one server. A server that does not answer is given up, even if its kernel keeps the socket open. */
@@ -83,11 +86,10 @@ export class Connection {
     this.heardAt = env.now()
     this.#tickMs = tickMs
     this.#touches = new Touches(this.heardAt, tickMs)
-    this.#socket = tls === null ? connectTcp({ ...host }) : connectTls({ ...tls, ...host })
+    this.#socket = tls === null ? this.#connectTcp() : this.#connectTls(tls)
     // Whoever waits for an answer keeps the process alive by the timer of its deadline; an idle connection must not.
     this.#socket.setNoDelay(true).unref()
     this.#socket.on(tls === null ? 'connect' : 'secureConnect', () => this.#greet(settings.request))
-    this.#socket.on('data', (chunk) => this.#onData(chunk))
     this.#socket.on('error', (error) => this.end(error))
     this.#socket.on('close', () => this.end(this.#error('closed the connection')))
     const late = (): void =>
@@ -115,6 +117,20 @@ export class Connection {
     for (const exchange of this.#owed.values()) exchange.onLoss(reason)
     this.#owed.clear()
     this.#listener.onEnd(reason)
+  }
+
+  /** Everything is read into the same bytes: a stream would take new ones for each answer, as many as for the largest. */
+  #connectTcp(): Socket {
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
+    const callback = (size: number): boolean => {
+      this.#onData(buffer.subarray(0, size))
+      return true
+    }
+    return connectTcp({ ...this.#host, onread: { buffer, callback } })
+  }
+
+  #connectTls(options: ConnectionOptions): Socket {
+    return connectTls({ ...options, ...this.#host }).on('data', (chunk) => this.#onData(chunk))
   }
 
   #greet(request: ConnectRequest): void {

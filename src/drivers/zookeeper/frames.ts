@@ -21,14 +21,19 @@ export class FrameSplitter {
   #size = 0
   #needed = LENGTH_BYTES
 
-  /** The frames that are complete with this chunk, without their lengths. Throws where the stream makes no sense. */
+  /**
+   * The frames that are complete with this chunk, without their lengths: parts of it, to be read before its bytes are used again.
+   * Throws where the stream makes no sense.
+   */
   push(chunk: Buffer): Buffer[] {
-    this.#chunks.push(chunk)
     this.#size += chunk.length
     // Joined only when a whole frame is there: joining at each chunk would make a large answer quadratic.
-    if (this.#size < this.#needed) return []
+    if (this.#size < this.#needed) {
+      this.#chunks.push(Buffer.from(chunk))
+      return []
+    }
     const frames: Buffer[] = []
-    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    let rest = this.#chunks.length === 0 ? chunk : Buffer.concat([...this.#chunks, chunk])
     for (;;) {
       this.#needed = LENGTH_BYTES
       if (rest.length < LENGTH_BYTES) break
@@ -37,7 +42,7 @@ export class FrameSplitter {
       frames.push(rest.subarray(LENGTH_BYTES, this.#needed))
       rest = rest.subarray(this.#needed)
     }
-    this.#chunks = rest.length > 0 ? [rest] : []
+    this.#chunks = rest.length > 0 ? [Buffer.from(rest)] : []
     this.#size = rest.length
     return frames
   }

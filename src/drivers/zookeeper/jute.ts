@@ -26,7 +26,10 @@ export class JuteWriter {
   }
 
   string(value: string): this {
-    return this.buffer(Buffer.from(value))
+    const size = Buffer.byteLength(value)
+    this.int(size)
+    this.#length += this.#room(size).write(value, this.#length)
+    return this
   }
 
   vector<T>(values: readonly T[], write: (value: T) => void): this {
