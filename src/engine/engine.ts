@@ -156,16 +156,16 @@ export class Engine {
    * Gives a hold back. true: it was held until now; false: it had been lost before.
    * Rejects when the store cannot be reached; the hold then ends with its lease.
    */
-  async release(claim: Claim): Promise<boolean> {
+  release(claim: Claim): Promise<boolean> {
     const wasHeld = this.checkValidity(claim)
     this.forget(claim)
     if (!wasHeld) {
       if (!this.stands(claim.id)) void this.withdraw(claim.resource, claim.id)
-      return false
+      return Promise.resolve(false)
     }
     claim.end()
     // Before anything is sent: what is on its way back is passed on no more.
-    if (claim.listener.passOn()) return claim.handedOn ?? true
+    if (claim.listener.passOn()) return claim.handedOn ?? Promise.resolve(true)
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     const leaving = this.#seeOff(deadline, async (attempt) => {
       const wasThere = await this.connection.release(claim.resource, claim.id)
@@ -220,10 +220,13 @@ export class Engine {
   }
 
   /** One hold that stands on the claim is given back; with the last one, the claim itself is. */
-  async leave(entry: Entry): Promise<boolean> {
+  leave(entry: Entry): Promise<boolean> {
     const { claim } = entry
     claim.leave(entry)
-    if (!claim.isEntered) return this.release(claim)
+    return claim.isEntered ? this.#leaveOthers(claim) : this.release(claim)
+  }
+
+  async #leaveOthers(claim: Claim): Promise<boolean> {
     if (!this.checkValidity(claim)) return false
     try {
       await this.shrink(claim)
