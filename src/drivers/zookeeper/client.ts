@@ -101,7 +101,7 @@ export class ZooKeeperClient {
 
   async delete(path: string, options: VersionOptions = {}): Promise<Answer> {
     const version = options.version ?? ANY_VERSION
-    return this.#ask('delete', path, operations.remove(this.#toServer(path), version), options)
+    return await this.#ask('delete', path, operations.remove(this.#toServer(path), version), options)
   }
 
   /** What the server knows of a node; `stat` is null if there is none, and `watch` then tells of its creation. */

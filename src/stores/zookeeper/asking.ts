@@ -4,7 +4,7 @@ import { type Departure, isAlone } from './emptied.js'
 import { hasCode } from './failures.js'
 import type { Line } from './line.js'
 import type { ClaimName } from './names.js'
-import { type Places, writeData } from './places.js'
+import type { Places } from './places.js'
 
 /** Asked for so often when the line's node vanishes between being made and being used. */
 const MOST_ATTEMPTS = 5
@@ -15,20 +15,15 @@ export interface Made {
   readonly zxid: bigint
 }
 
-/** What a node tells of its claim, for people. */
-export function dataOf({ session }: Places, { info }: ClaimRequest): string {
-  return writeData({ info, timeoutMs: session.timeoutMs })
-}
-
 /**
  * Puts a claim at the end of its line. `stand` is called as soon as it has its node. The line as it was then; null: nobody else was in it.
  */
 export async function join(
   places: Places,
+  line: string,
   request: ClaimRequest,
   stand: (made: Made) => void,
 ): Promise<Line | null> {
-  const line = places.lineOf(request.resource)
   for (let attempt = 1; ; attempt++) {
     const left = places.emptied.take(request.resource)
     // Both at once: the server handles them in order, so the list has the node and everything before it.
@@ -49,25 +44,26 @@ export async function join(
   }
 }
 
-async function create(places: Places, request: ClaimRequest, line: string): Promise<Made> {
+function create(places: Places, request: ClaimRequest, line: string): Promise<Made> {
   const { session, format, batch } = places
   const path = `${line}/${format.prefix(request)}`
-  const [mode, data, { acl }] = ['ephemeralSequential' as const, dataOf(places, request), session]
-  const made = await batch.write({ type: 'create', path, mode, data, acl }, line)
+  const [mode, data, { acl }] = ['ephemeralSequential' as const, places.dataOf(request.info), session]
   const { permits, capacity } = request
-  const claim: ClaimName = {
-    name: made.path.slice(line.length + 1),
-    id: format.idInName(request.id),
-    permits,
-    capacity,
-    sequence: Number(made.path.slice(path.length)),
-    fence: null,
-  }
-  return { claim, zxid: made.zxid }
+  return batch.write({ type: 'create', path, mode, data, acl }, line).then((made) => {
+    const claim: ClaimName = {
+      name: made.path.slice(line.length + 1),
+      id: format.idInName(request.id),
+      permits,
+      capacity,
+      sequence: Number(made.path.slice(path.length)),
+      fence: null,
+    }
+    return { claim, zxid: made.zxid }
+  })
 }
 
 /** Takes a claim's node away. With `word`, those who watch it know that it held everything and has left. null: there is no such node. */
-export async function remove(
+export function remove(
   { batch }: Places,
   line: string,
   { name, sequence }: ClaimName,
@@ -75,13 +71,9 @@ export async function remove(
 ): Promise<Departure | null> {
   const path = `${line}/${name}`
   const first: MultiOperation[] = word ? [{ type: 'set', path, data: '' }] : []
-  try {
-    const { zxid } = await batch.write({ type: 'delete', path }, line, first)
-    return { sequence, zxid }
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return null
-    throw error
-  }
+  return batch
+    .write({ type: 'delete', path }, line, first)
+    .then(({ zxid }) => ({ sequence, zxid }), nullIfNone)
 }
 
 /** Puts a claim in the place of others, which leave in the same step; the transaction. null: they were not there any more. */
@@ -90,7 +82,7 @@ export async function replace(
   line: string,
   others: readonly ClaimName[],
   { name, fence }: ClaimName,
-  data: string,
+  data: Uint8Array,
 ): Promise<bigint | null> {
   const operations: MultiOperation[] = [
     ...others.map((other) => ({ type: 'delete', path: `${line}/${other.name}` }) as const),
@@ -131,20 +123,15 @@ export async function find(places: Places, { resource, id }: ClaimRequest): Prom
 }
 
 /** null: it is not there. Then nothing is watched either, unlike with `exists`: nodes of claims never come again. */
-export async function lookAt(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<Stat | null> {
-  try {
-    return (await zk.getData(path, { watch })).stat
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return null
-    throw error
-  }
+export function lookAt(zk: ZooKeeperClient, path: string, watch: WatchListener): Promise<Stat | null> {
+  return zk.getData(path, { watch }).then(({ stat }) => stat, nullIfNone)
 }
 
-async function transaction(writing: Promise<{ zxid: bigint }>): Promise<bigint | null> {
-  try {
-    return (await writing).zxid
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return null
-    throw error
-  }
+function nullIfNone(error: unknown): null {
+  if (hasCode(error, 'NO_NODE')) return null
+  throw error
+}
+
+function transaction(writing: Promise<{ zxid: bigint }>): Promise<bigint | null> {
+  return writing.then(({ zxid }) => zxid, nullIfNone)
 }

@@ -70,9 +70,17 @@ export class Batch {
   }
 
   async #alone(entry: Entry): Promise<void> {
-    const { outcome } = entry
+    const { first, operation, outcome } = entry
     try {
-      outcome.resolve(await this.#one(entry))
+      if (first.length > 0) outcome.resolve((await this.#multi([entry]))[0] as Written)
+      else if (operation.type === 'create') {
+        const { path, stat } = await this.#session.write((zk) => zk.create(operation.path, operation))
+        outcome.resolve({ path, zxid: stat.czxid })
+      } else {
+        const { path } = operation
+        const { zxid } = await this.#session.write((zk) => zk.delete(path))
+        outcome.resolve({ path, zxid })
+      }
     } catch (error) {
       outcome.reject(error)
     }
@@ -87,17 +95,5 @@ export class Batch {
       const result = results[index]
       return { zxid, path: result?.type === 'create' ? result.path : operation.path }
     })
-  }
-
-  async #one(entry: Entry): Promise<Written> {
-    const { first, operation } = entry
-    if (first.length > 0) return (await this.#multi([entry]))[0] as Written
-    if (operation.type === 'create') {
-      const made = await this.#session.write((zk) => zk.create(operation.path, operation))
-      return { zxid: made.stat.czxid, path: made.path }
-    }
-    const { path } = operation
-    const { zxid } = await this.#session.write((zk) => zk.delete(path))
-    return { zxid, path }
   }
 }

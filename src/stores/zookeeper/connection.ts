@@ -88,7 +88,11 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       if (!stay) return false
       const wasAlive = stay.isAlive(this.#places.env.now())
       return stay.turn(async () => {
-        const hasLeft = await this.#leave(stay)
+        const hasLeft = await stay.leave().catch((error) => {
+          // It may not be asked for again, and must not stand in line for as long as its lease was to be.
+          this.#debris.add(stay)
+          throw error
+        })
         this.#stays.delete(key)
         return hasLeft && wasAlive
       })
@@ -164,8 +168,11 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   async #reply(stay: Stay, request: ClaimRequest, callAt: number): Promise<ClaimReply> {
-    const refusal = await this.#join(stay, request)
+    if (stay.isUncertain) await stay.recover()
+    // Whoever is known already asks once more.
+    const refusal = stay.state === 'unknown' ? await this.#enter(stay, request) : await stay.settle()
     if (refusal) return refusal
+    if (stay.state === 'waiting' && !request.queue) return this.#refuse(stay, { reason: 'busy' })
     if (stay.state !== 'gone') return stay.claimReply(callAt)
     // The session ended meanwhile. If the claim has got a node in the next one, nobody knows of it.
     this.#discard(stay)
@@ -173,16 +180,6 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   /** Puts a claim into its line; the refusal, if it is refused. */
-  async #join(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
-    if (stay.isUncertain) await stay.recover()
-    if (stay.state === 'unknown') {
-      const refusal = await this.#enter(stay, request)
-      if (refusal) return refusal
-    } else await stay.settle()
-    if (stay.state === 'waiting' && !request.queue) return this.#refuse(stay, { reason: 'busy' })
-    return null
-  }
-
   async #enter(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
     if (request.adopts || request.steal) {
       const taken = await this.#takeOver(stay, request)
@@ -289,16 +286,6 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     this.#lapseBy(next)
   }
 
-  async #leave(stay: Stay): Promise<boolean> {
-    try {
-      return await stay.leave()
-    } catch (error) {
-      // It may not be asked for again, and must not stand in line for as long as its lease was to be.
-      this.#debris.add(stay)
-      throw error
-    }
-  }
-
   #discard(stay: Stay): void {
     this.#debris.add(stay)
     this.#clean()
@@ -334,13 +321,11 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     if (session.isOnly || this.#debris.size === 0) await session.leave(this)
   }
 
-  async #call<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing) throw closed()
-    try {
-      return await work()
-    } catch (error) {
+  #call<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(closed())
+    return work().catch((error) => {
       throw storeFailure(error)
-    }
+    })
   }
 }
 

@@ -36,7 +36,8 @@ const SEQUENCES = 2 ** 32
 
 /** Any text as the name of one node. Dots go, too: nodes must not be called `.` or `..`. */
 export function encode(text: string): string {
-  return encodeURIComponent(text).replaceAll('.', '%2E')
+  const encoded = encodeURIComponent(text)
+  return encoded.includes('.') ? encoded.replaceAll('.', '%2E') : encoded
 }
 
 export function decode(name: string): string {

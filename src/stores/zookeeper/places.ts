@@ -49,6 +49,7 @@ export class Places {
   /** Those that are not known to last yet. */
   readonly #fresh = new Set<Stay>()
   #isAttending = false
+  #data: ClaimData & { readonly bytes: Uint8Array } = { info: '', timeoutMs: -1, bytes: new Uint8Array() }
 
   constructor(setting: Setting) {
     const { session, env, push, format, root, space } = setting
@@ -59,6 +60,14 @@ export class Places {
     this.format = format
     this.lines = format.linesIn(root, space)
     this.states = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(space)}/states`
+  }
+
+  /** What a node tells of its claim, for people. Most claims tell the same, which is put together once. */
+  dataOf(info: string): Uint8Array {
+    const { timeoutMs } = this.session
+    if (this.#data.info !== info || this.#data.timeoutMs !== timeoutMs)
+      this.#data = { info, timeoutMs, bytes: Buffer.from(writeData({ info, timeoutMs })) }
+    return this.#data.bytes
   }
 
   lineOf(resource: string): string {
@@ -130,7 +139,7 @@ export class Places {
   }
 }
 
-export function writeData(data: ClaimData): string {
+function writeData(data: ClaimData): string {
   return JSON.stringify(data)
 }
 

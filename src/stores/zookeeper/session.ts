@@ -115,16 +115,18 @@ export class SharedSession {
   }
 
   /** A write; its answer, be it an error, tells how long the session lives. */
-  async write<T extends Answer>(ask: (zk: ZooKeeperClient) => Promise<T>): Promise<T> {
+  write<T extends Answer>(ask: (zk: ZooKeeperClient) => Promise<T>): Promise<T> {
     const { zk } = this
-    try {
-      const answer = await ask(zk)
-      this.#note(zk, answer)
-      return answer
-    } catch (error) {
-      if (error instanceof ZooKeeperError) this.#note(zk, error)
-      throw error
-    }
+    return ask(zk).then(
+      (answer) => {
+        this.#note(zk, answer)
+        return answer
+      },
+      (error) => {
+        if (error instanceof ZooKeeperError) this.#note(zk, error)
+        throw error
+      },
+    )
   }
 
   /** Makes the nodes down to `path`, each of which vanishes again when it has been used and is empty. */

@@ -1,7 +1,7 @@
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
 import type { WatchListener } from '../../drivers/zookeeper/index.js'
-import { dataOf, find, join, lookAt, type Made, remove, replace, touchLine } from './asking.js'
+import { find, join, lookAt, type Made, remove, replace, touchLine } from './asking.js'
 import { isUncertain } from './failures.js'
 import type { Line } from './line.js'
 import { Lookout } from './lookout.js'
@@ -49,7 +49,8 @@ export class Stay {
   #leaving: string | null = null
   #isStale = false
   #settling: Promise<void> | null = null
-  #turn: Promise<unknown> = Promise.resolve()
+  /** The last call. Whoever made it hears of its failure. */
+  #turn: Promise<unknown> | null = null
 
   constructor(places: Places, request: ClaimRequest, now: number) {
     checkBlock(request.block)
@@ -69,8 +70,8 @@ export class Stay {
 
   /** One call for a claim at a time, in the order in which they came. */
   turn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work, work)
-    this.#turn = result.catch(() => {})
+    const result = this.#turn ? this.#turn.then(work, work) : work()
+    this.#turn = result
     return result
   }
 
@@ -80,7 +81,7 @@ export class Stay {
       this.#stand(made)
       this.#isOriginal = true
     }
-    const line = await this.#certain(join(this.#places, this.#request, stand))
+    const line = await this.#certain(join(this.#places, this.#line, this.#request, stand))
     if (line) return line
     this.#isAlone = true
     this.#isWanted = false
@@ -92,7 +93,7 @@ export class Stay {
   async replace(others: readonly ClaimName[], place: Omit<ClaimName, 'name' | 'id'>): Promise<boolean> {
     const unnamed = { ...place, id: this.id }
     const claim = { ...unnamed, name: successorName(unnamed) }
-    const data = dataOf(this.#places, this.#request)
+    const data = this.#places.dataOf(this.#request.info)
     const zxid = await this.#certain(replace(this.#places, this.#line, others, claim, data))
     if (zxid === null) return false
     this.#tellRobbed(others)
@@ -228,16 +229,15 @@ export class Stay {
     return isWanted === undefined ? {} : { isWanted }
   }
 
-  async #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
-    // Ours to take away: its end is no news.
+  #remove(name: ClaimName, isHead: boolean): ReturnType<typeof remove> {
     const before = this.state
+    const removing = remove(this.#places, this.#line, name, isHead && this.#isAwaited)
+    // Ours to take away: its end is no news.
     this.state = 'gone'
-    try {
-      return await remove(this.#places, this.#line, name, isHead && this.#isAwaited)
-    } catch (error) {
+    return removing.catch((error) => {
       this.state = before
       throw error
-    }
+    })
   }
 
   /** Whether others are likely to wait for its word that it leaves, and may go by it. */
@@ -246,13 +246,11 @@ export class Stay {
     return this.term.hasWaited && this.#followers.size === 0 && this.#isOriginal && format.isOwn
   }
 
-  async #certain<T>(writing: Promise<T>): Promise<T> {
-    try {
-      return await writing
-    } catch (error) {
+  #certain<T>(writing: Promise<T>): Promise<T> {
+    return writing.catch((error) => {
       if (isUncertain(error)) this.isUncertain = true
       throw error
-    }
+    })
   }
 
   #stand({ claim, zxid }: Made): void {
@@ -342,7 +340,7 @@ export class Stay {
   async #mark(): Promise<void> {
     const name = this.#name
     if (!name || this.state === 'gone') return
-    const data = dataOf(this.#places, this.#request)
+    const data = this.#places.dataOf(this.#request.info)
     await this.#places.session.write((zk) => zk.setData(`${this.#line}/${name.name}`, data))
     this.#owesMark = false
   }
