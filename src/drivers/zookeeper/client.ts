@@ -92,54 +92,51 @@ export class ZooKeeperClient {
   }
 
   /** Makes a node. The answer's path has the number that the server added, if any. */
-  async create(path: string, options: CreateOptions = {}): Promise<{ path: string; stat: Stat } & Answer> {
-    const fields = this.#createFields({ ...options, path })
-    const answer = await this.#ask('create', path, operations.create(fields), options)
-    answer.path = this.#chroot.toClient(answer.path)
-    return answer
+  create(path: string, options: CreateOptions = {}): Promise<{ path: string; stat: Stat } & Answer> {
+    const toClient = (made: string): string => this.#chroot.toClient(made)
+    return this.#ask('create', path, options, () =>
+      operations.create(this.#createFields(path, options), toClient),
+    )
   }
 
-  async delete(path: string, options: VersionOptions = {}): Promise<Answer> {
+  delete(path: string, options: VersionOptions = {}): Promise<Answer> {
     const version = options.version ?? ANY_VERSION
-    return await this.#ask('delete', path, operations.remove(this.#toServer(path), version), options)
+    return this.#ask('delete', path, options, () => operations.remove(this.#toServer(path), version))
   }
 
   /** What the server knows of a node; `stat` is null if there is none, and `watch` then tells of its creation. */
-  async exists(path: string, options: ReadOptions = {}): Promise<{ stat: Stat | null } & Answer> {
-    return this.#ask('exists', path, operations.exists(this.#toServer(path), !!options.watch), options)
+  exists(path: string, options: ReadOptions = {}): Promise<{ stat: Stat | null } & Answer> {
+    return this.#ask('exists', path, options, () => operations.exists(this.#toServer(path), !!options.watch))
   }
 
-  async getData(path: string, options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat } & Answer> {
-    return this.#ask('getData', path, operations.getData(this.#toServer(path), !!options.watch), options)
+  getData(path: string, options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat } & Answer> {
+    return this.#ask('getData', path, options, () =>
+      operations.getData(this.#toServer(path), !!options.watch),
+    )
   }
 
-  async setData(path: string, data: Data, options: VersionOptions = {}): Promise<{ stat: Stat } & Answer> {
+  setData(path: string, data: Data, options: VersionOptions = {}): Promise<{ stat: Stat } & Answer> {
     const version = options.version ?? ANY_VERSION
-    const operation = operations.setData(this.#toServer(path), toBytes(data), version)
-    return this.#ask('setData', path, operation, options)
+    return this.#ask('setData', path, options, () =>
+      operations.setData(this.#toServer(path), toBytes(data), version),
+    )
   }
 
   /** The names of a node's children, in no particular order. */
-  async getChildren(
-    path: string,
-    options: ReadOptions = {},
-  ): Promise<{ children: string[]; stat: Stat } & Answer> {
-    const operation = operations.getChildren(this.#toServer(path), !!options.watch)
-    return this.#ask('getChildren', path, operation, options)
+  getChildren(path: string, options: ReadOptions = {}): Promise<{ children: string[]; stat: Stat } & Answer> {
+    return this.#ask('getChildren', path, options, () =>
+      operations.getChildren(this.#toServer(path), !!options.watch),
+    )
   }
 
-  async getAcl(path: string, options: CallOptions = {}): Promise<{ acl: Acl[]; stat: Stat } & Answer> {
-    return this.#ask('getAcl', path, operations.getAcl(this.#toServer(path)), options)
+  getAcl(path: string, options: CallOptions = {}): Promise<{ acl: Acl[]; stat: Stat } & Answer> {
+    return this.#ask('getAcl', path, options, () => operations.getAcl(this.#toServer(path)))
   }
 
   /** `version` is the ACL's own, the stat's `aversion`. */
-  async setAcl(
-    path: string,
-    acl: readonly Acl[],
-    options: VersionOptions = {},
-  ): Promise<{ stat: Stat } & Answer> {
+  setAcl(path: string, acl: readonly Acl[], options: VersionOptions = {}): Promise<{ stat: Stat } & Answer> {
     const version = options.version ?? ANY_VERSION
-    return this.#ask('setAcl', path, operations.setAcl(this.#toServer(path), acl, version), options)
+    return this.#ask('setAcl', path, options, () => operations.setAcl(this.#toServer(path), acl, version))
   }
 
   /** All of the operations, or none: then it fails like the one that was the cause, whose place is the error's `index`. */
@@ -148,7 +145,7 @@ export class ZooKeeperClient {
     options: CallOptions = {},
   ): Promise<{ results: MultiResult[] } & Answer> {
     const fields = asked.map((operation) => this.#multiFields(operation))
-    const answer = await this.#ask('multi', '/', multi(fields, asked), options)
+    const answer = await this.#ask('multi', '/', options, () => multi(fields, asked))
     const results = answer.results.map((result) =>
       result.type === 'create' ? { ...result, path: this.#chroot.toClient(result.path) } : result,
     )
@@ -156,8 +153,8 @@ export class ZooKeeperClient {
   }
 
   /** Resolves when the server has caught up with the leader: reads after it see everything that was written before it. */
-  async sync(path = '/', options: CallOptions = {}): Promise<Answer> {
-    return this.#ask('sync', path, operations.sync(this.#toServer(path)), options)
+  sync(path = '/', options: CallOptions = {}): Promise<Answer> {
+    return this.#ask('sync', path, options, () => operations.sync(this.#toServer(path)))
   }
 
   /** The listener is not told any more of what happens to this node. */
@@ -171,20 +168,35 @@ export class ZooKeeperClient {
     return this.#session.close()
   }
 
+  /** Rejects, and never throws: an async function for that would cost as much as the rest. */
   #ask<T extends object>(
     name: string,
     path: string,
-    operation: operations.Operation<T>,
     options: ReadOptions,
+    operation: () => operations.Operation<T>,
   ): Promise<T & Answer> {
+    try {
+      const request = this.#request(name, path, options, operation())
+      this.#session.submit(request)
+      return request.promise
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  #request<T extends object>(
+    name: string,
+    path: string,
+    options: ReadOptions,
+    operation: operations.Operation<T>,
+  ): Request<T> {
     const timeoutMs =
       options.timeout === undefined ? this.#timeoutMs : toMs(options.timeout, { name: 'timeout', minMs: 1 })
     const { watch } = options
-    const onWatch = watch && ((kind: WatchKind) => this.#watch(kind, path, watch))
     const what = path === '/' ? name : `${name} ${path}`
-    const request = new Request(operation, { what, path, timeoutMs, ...(onWatch && { onWatch }) })
-    this.#session.submit(request)
-    return request.promise
+    if (!watch) return new Request(operation, { what, path, timeoutMs })
+    const onWatch = (kind: WatchKind): void => this.#watch(kind, path, watch)
+    return new Request(operation, { what, path, timeoutMs, onWatch })
   }
 
   #watch(kind: WatchKind, path: string, listener: WatchListener): void {
@@ -199,14 +211,15 @@ export class ZooKeeperClient {
     return this.#chroot.toServer(checkPath(path))
   }
 
-  #createFields(options: CreateOptions & { path: string }): operations.CreateFields {
-    const { path, data = '', acl = OPEN, mode = 'persistent' } = options
+  #createFields(path: string, options: CreateOptions): operations.CreateFields {
+    const { data = '', acl = OPEN, mode = 'persistent' } = options
     checkPath(path, mode.endsWith('Sequential'))
     return { path: this.#chroot.toServer(path), data: toBytes(data), acl, mode }
   }
 
   #multiFields(operation: MultiOperation): MultiFields {
-    if (operation.type === 'create') return { type: 'create', ...this.#createFields(operation) }
+    if (operation.type === 'create')
+      return { type: 'create', ...this.#createFields(operation.path, operation) }
     const path = this.#toServer(operation.path)
     const version = operation.version ?? ANY_VERSION
     if (operation.type === 'set') return { type: 'set', path, version, data: toBytes(operation.data) }

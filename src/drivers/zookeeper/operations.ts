@@ -54,12 +54,16 @@ export function readCreated(input: JuteReader): { path: string; stat: Stat } {
   return { path: input.string(), stat: readStat(input) }
 }
 
-export function create(fields: CreateFields): Operation<{ path: string; stat: Stat }> {
+/** `toClient`: the path as the client knows it. */
+export function create(
+  fields: CreateFields,
+  toClient: (path: string) => string,
+): Operation<{ path: string; stat: Stat }> {
   return {
     op: createOp(fields.mode),
     isWrite: true,
     write: (out) => writeCreate(out, fields),
-    read: readCreated,
+    read: (input) => ({ path: toClient(input.string()), stat: readStat(input) }),
   }
 }
 

@@ -82,17 +82,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   release(resource: string, id: string): Promise<boolean> {
-    return this.#call(async () => {
+    return this.#call(() => {
       const key = keyOf({ resource, id })
       const stay = this.#stays.get(key)
-      if (!stay) return false
+      if (!stay) return Promise.resolve(false)
       const wasAlive = stay.isAlive(this.#places.env.now())
       return stay.turn(async () => {
-        const hasLeft = await stay.leave().catch((error) => {
-          // It may not be asked for again, and must not stand in line for as long as its lease was to be.
-          this.#debris.add(stay)
-          throw error
-        })
+        const hasLeft = await this.#leave(stay)
         this.#stays.delete(key)
         return hasLeft && wasAlive
       })
@@ -169,9 +165,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   async #reply(stay: Stay, request: ClaimRequest, callAt: number): Promise<ClaimReply> {
     if (stay.isUncertain) await stay.recover()
-    // Whoever is known already asks once more.
-    const refusal = stay.state === 'unknown' ? await this.#enter(stay, request) : await stay.settle()
-    if (refusal) return refusal
+    if (stay.state === 'unknown') {
+      const refusal = await this.#enter(stay, request)
+      if (refusal) return refusal
+    } else await stay.settle()
     if (stay.state === 'waiting' && !request.queue) return this.#refuse(stay, { reason: 'busy' })
     if (stay.state !== 'gone') return stay.claimReply(callAt)
     // The session ended meanwhile. If the claim has got a node in the next one, nobody knows of it.
@@ -284,6 +281,14 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       }
     }
     this.#lapseBy(next)
+  }
+
+  #leave(stay: Stay): Promise<boolean> {
+    return stay.leave().catch((error) => {
+      // It may not be asked for again, and must not stand in line for as long as its lease was to be.
+      this.#debris.add(stay)
+      throw error
+    })
   }
 
   #discard(stay: Stay): void {

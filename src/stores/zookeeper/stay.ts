@@ -49,7 +49,7 @@ export class Stay {
   #leaving: string | null = null
   #isStale = false
   #settling: Promise<void> | null = null
-  /** The last call. Whoever made it hears of its failure. */
+  /** The last call, while it is under way. */
   #turn: Promise<unknown> | null = null
 
   constructor(places: Places, request: ClaimRequest, now: number) {
@@ -71,7 +71,11 @@ export class Stay {
   /** One call for a claim at a time, in the order in which they came. */
   turn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn ? this.#turn.then(work, work) : work()
+    const over = (): void => {
+      if (this.#turn === result) this.#turn = null
+    }
     this.#turn = result
+    result.then(over, over)
     return result
   }
 
