@@ -29,8 +29,8 @@ export class Stay {
   readonly #line: string
   readonly #request: ClaimRequest
   readonly #lookout: Lookout
-  /** Claims of the same client that wait for the end of this one. */
-  readonly #followers = new Set<Stay>()
+  /** Claims of the same client that wait for the end of this one; null: there has been none yet, as it is with most. */
+  #followers: Set<Stay> | null = null
   #name: ClaimName | null = null
   #fence = 0
   /** The last of its fences. */
@@ -206,8 +206,9 @@ export class Stay {
 
   /** The follower is told when this one leaves. Returns what ends that. */
   follow(follower: Stay): () => void {
-    this.#followers.add(follower)
-    return () => this.#followers.delete(follower)
+    const followers = this.#followers ?? new Set()
+    this.#followers = followers.add(follower)
+    return () => followers.delete(follower)
   }
 
   /** What this one waits for has happened. `isSure`: it was the head of the line and has left, so this one is it now. */
@@ -228,7 +229,7 @@ export class Stay {
 
   /** As we saw it for this answer, and not for a later one. Of our own claims that wait for it we know at any time. */
   #wanted(): { isWanted?: boolean } {
-    const isWanted = this.#followers.size > 0 ? true : this.#isWanted
+    const isWanted = this.#isFollowed ? true : this.#isWanted
     this.#isWanted = undefined
     return isWanted === undefined ? {} : { isWanted }
   }
@@ -247,7 +248,11 @@ export class Stay {
   /** Whether others are likely to wait for its word that it leaves, and may go by it. */
   get #isAwaited(): boolean {
     const { format } = this.#places
-    return this.term.hasWaited && this.#followers.size === 0 && this.#isOriginal && format.isOwn
+    return this.term.hasWaited && !this.#isFollowed && this.#isOriginal && format.isOwn
+  }
+
+  get #isFollowed(): boolean {
+    return this.#followers !== null && this.#followers.size > 0
   }
 
   #certain<T>(writing: Promise<T>): Promise<T> {
@@ -373,8 +378,9 @@ export class Stay {
   /** `isHead`: it held all, and has left by itself. */
   #vacate({ name }: ClaimName, isHead: boolean): void {
     this.#places.left(`${this.#line}/${name}`, this)
+    if (!this.#followers) return
     const followers = [...this.#followers]
-    this.#followers.clear()
+    this.#followers = null
     // Where this one has taken fences after the follower came, a list tells from which one to go on.
     for (const follower of followers) follower.#onLeft(isHead && this.#topFence < follower.#fence)
   }
