@@ -167,10 +167,10 @@ export class Engine {
     // Before anything is sent: what is on its way back is passed on no more.
     if (claim.listener.passOn()) return claim.handedOn ?? Promise.resolve(true)
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    const leaving = this.#seeOff(deadline, async (attempt) => {
-      const wasThere = await this.connection.release(claim.resource, claim.id)
+    const leaving = this.#seeOff(deadline, (attempt) => {
+      const releasing = this.connection.release(claim.resource, claim.id)
       // Not there at the second attempt: the first one did it, and only its answer got lost.
-      return wasThere || attempt > 1
+      return attempt === 1 ? releasing : releasing.then(() => true)
     })
     claim.listener.onReleased()
     return leaving
