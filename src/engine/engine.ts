@@ -167,11 +167,7 @@ export class Engine {
     // Before anything is sent: what is on its way back is passed on no more.
     if (claim.listener.passOn()) return claim.handedOn ?? Promise.resolve(true)
     const deadline = Math.min(claim.validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    const leaving = this.#seeOff(deadline, (attempt) => {
-      const releasing = this.connection.release(claim.resource, claim.id)
-      // Not there at the second attempt: the first one did it, and only its answer got lost.
-      return attempt === 1 ? releasing : releasing.then(() => true)
-    })
+    const leaving = this.#giveBack(claim.resource, claim.id, deadline)
     claim.listener.onReleased()
     return leaving
   }
@@ -200,14 +196,19 @@ export class Engine {
   /** Never rejects. A store that does not know the place any more may have forgotten the hold, too: it is asked at once. */
   async #giveUpPlace({ resource, id: holdId, validUntil }: Claim, id: string): Promise<boolean> {
     const deadline = Math.min(validUntil, this.env.now() + this.calls.storeTimeoutMs)
-    const leaving = this.#seeOff(deadline, async (attempt) => {
-      const wasThere = await this.connection.release(resource, id)
-      return wasThere || attempt > 1
-    })
-    const wasThere = await leaving.catch(() => false)
+    const wasThere = await this.#giveBack(resource, id, deadline).catch(() => false)
     const bearer = this.#claims.get(holdId)
     if (!wasThere && bearer) this.pulse.hurry(bearer)
     return true
+  }
+
+  /** Whether it was there. */
+  #giveBack(resource: string, id: string, deadline: number): Promise<boolean> {
+    return this.#seeOff(deadline, (attempt) => {
+      const releasing = this.connection.release(resource, id)
+      // Not there at the second attempt: the first one did it, and only its answer got lost.
+      return attempt === 1 ? releasing : releasing.then(() => true)
+    })
   }
 
   async #seeOff(deadline: number, release: (attempt: number) => Promise<boolean>): Promise<boolean> {
