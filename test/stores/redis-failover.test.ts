@@ -49,7 +49,7 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     await sentinel.connect()
     endings.push(async () => sentinel.destroy())
     const [one, two] = [client(sentinel, {}), client(sentinel, {})]
-    await one.mutex('door').run(() => {})
+    await keepsOrder(one)
     await group.killMaster()
     const hold = await inTime('a hold on the new master', one.mutex('door').acquire({ lease: LEASE_MS }))
     // Handed over, too: both are told by the new master.
@@ -68,6 +68,18 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     },
     90_000,
   )
+
+  /** More than one call takes: the client must not let a later one overtake. */
+  async function keepsOrder(locks: Holdfast): Promise<void> {
+    const lock = locks.mutex('many', { order: 'strict' })
+    const holder = await lock.acquire({ lease: LEASE_MS })
+    const served: number[] = []
+    const all = Array.from({ length: 100 }, (_, number) => lock.run(() => void served.push(number)))
+    await eventually('all in line', async () => (await lineOf(locks, 'many')) === 100)
+    await holder.release()
+    await inTime('all of them', Promise.all(all))
+    expect(served).toEqual([...served.keys()])
+  }
 
   async function handsOver(
     url: string,

@@ -101,6 +101,8 @@ export class NodeRedisDriver implements Driver {
   readonly #keyPrefix: string
   #durable: Promise<NodeRedisClient | NodeRedisCluster> | undefined
   #nextNode = 0
+  /** The last call to a Sentinel, settled when the next one may be sent. */
+  #last: Promise<unknown> = Promise.resolve()
 
   constructor(client: AnyNodeRedis, ownsClient: boolean) {
     this.#client = client
@@ -129,6 +131,14 @@ export class NodeRedisDriver implements Driver {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    if (!isSentinel(this.#client)) return this.#run(script, keys, args)
+    // While it has one call wait for a connection, it sends later ones before it: those who ask would not stand in line as they came.
+    const answer = this.#last.then(() => this.#run(script, keys, args))
+    this.#last = answer.catch(() => {})
+    return answer
+  }
+
+  #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     const client = this.#client
     const call = { keys: keys as string[], arguments: args as string[] }
     return byHash(
