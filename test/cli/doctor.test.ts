@@ -1,6 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { Finding } from '../../src/index.js'
 import { Holdfast } from '../../src/index.js'
@@ -20,7 +18,7 @@ test('a sound file: everything is fine, as a table and as JSON', async () => {
 
 test('a store that cannot be opened is told, a NAME is wrong usage', async () => {
   const bench = new Bench()
-  const file = join(mkdtempSync(join(tmpdir(), 'holdfast-doctor-')), 'locks.db')
+  const file = bench.path('broken.db')
   writeFileSync(file, 'this is no database'.repeat(100))
   const told = await bench.holdfast(['doctor', '--store', `sqlite:${file}`]).done
   expect(told.code).not.toBe(0)

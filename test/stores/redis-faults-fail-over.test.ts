@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { afterAll, afterEach, expect, it } from 'vitest'
 import { now } from '../../src/testing/conformance/checks.js'
 import { crowdAt, judged, LIMIT_MS, Losses, ROUNDS } from '../faults/redis.js'
 import { describeOn } from '../servers/availability.js'
@@ -22,6 +22,7 @@ describeOn('redis', 'fail-over of Redis', () => {
     for (const each of running.splice(0)) await each.stop()
     clock.set(0)
   })
+  afterAll(() => clock.dispose())
 
   it('Sentinel: everybody finds the new master', { timeout: LIMIT_MS }, async () => {
     const group = ending(await startRedisSentinel())
