@@ -1,4 +1,4 @@
-import { admit, EXCLUSIVE } from './admit.js'
+import { admit, EXCLUSIVE, MOST_HEIRS } from './admit.js'
 import { nextFence } from './fence.js'
 import type { Pin, Row, Rows } from './rows.js'
 import type {
@@ -22,9 +22,6 @@ export interface LinesContext {
   /** Tells a client; delivered after the group of calls has become durable. */
   tell(client: string, news: Push): void
 }
-
-/** So many are named at once: the next list comes with the last of them. */
-const MOST_HEIRS = 16
 
 /**
  * The line semantics of the store contract, once, for every store whose rows this process can change atomically.

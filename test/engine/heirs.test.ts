@@ -119,32 +119,26 @@ it('an heir with a maxHold of its own has it from the store, and holds no longer
   await door.close()
 })
 
-it.each([{ label: 'another' }, { owner: 'somebody' }, { lease: 2 * LEASE_MS }])(
-  'one who asks in other words has a hold of its own: %o',
-  async (words) => {
-    const door = new Door()
-    const other = await (await door.askElsewhere()).held
-    const [one, two] = [await door.ask(), await door.ask(words)]
-    const [, , second] = await door.line()
-    await other.release()
-    await door.world.until((await one.held).release())
-    await two.held
-    expect(await door.line()).toEqual([second])
-    await door.close()
-  },
-)
-
-it('one who stands in line for its neighbours has its grant from the store, and ends its turn', async () => {
+/** The second one has the lock after the first, by the place that it stood in itself. */
+async function expectOwnPlace(...terms: Parameters<Door['ask']>): Promise<void> {
   const door = new Door()
   const other = await (await door.askElsewhere()).held
-  const [one, two] = [await door.ask(), await door.ask({}, 'cohort')]
+  const [one, two] = [await door.ask(), await door.ask(...terms)]
   const [, , second] = await door.line()
   await other.release()
   await door.world.until((await one.held).release())
   await two.held
   expect(await door.line()).toEqual([second])
   await door.close()
-})
+}
+
+it.each([{ label: 'another' }, { owner: 'somebody' }, { lease: 2 * LEASE_MS }])(
+  'one who asks in other words has a hold of its own: %o',
+  (words) => expectOwnPlace(words),
+)
+
+it('one who stands in line for its neighbours has its grant from the store, and ends its turn', () =>
+  expectOwnPlace({}, 'cohort'))
 
 it.each(['before', 'after'])(
   'those who were named with another grant, and are told of %s its own, are no heirs',

@@ -1,4 +1,4 @@
-import { EXCLUSIVE } from '../../../contract/admit.js'
+import { EXCLUSIVE, MOST_HEIRS } from '../../../contract/admit.js'
 
 /**
  * The short ways, in Lua: the usual cases, which read and write what they must and copy the rest as text. They are blocks of one function and not
@@ -19,9 +19,6 @@ export const giveBackLua = block(`
   redisCall('HSET', key, '#', counter)
   head, reply = counter, '1'
 `)
-
-/** So many of the same client are named at once, if they stand right behind the one that gets the hold. */
-const MOST_HEIRS = 16
 
 const LINE = "'^line (%d+) (%d+) (%d+) 0 (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) %- %-$'"
 
