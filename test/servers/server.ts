@@ -1,5 +1,14 @@
 import { once } from 'node:events'
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '../../src/testing/conformance/checks.js'
@@ -85,6 +94,7 @@ export class Server {
   /** Freezes it: it keeps its connections and answers nothing. */
   pause(): void {
     this.#running?.child.kill('SIGSTOP')
+    if (this.#running?.child.pid) untilStill(this.#running.child.pid)
   }
 
   resume(): void {
@@ -133,4 +143,19 @@ export async function started<T extends Server>(server: T): Promise<T> {
     await server.stop()
     throw error
   }
+}
+
+/** The signal is only on its way when it was sent: a thread that runs on another processor may answer one more call. Linux tells; elsewhere it is believed. */
+function untilStill(pid: number): void {
+  const tasks = `/proc/${pid}/task`
+  const deadline = performance.now() + 5000
+  const isStill = (task: string): boolean => {
+    try {
+      return /\) [TtZX] /.test(readFileSync(`${tasks}/${task}/stat`, 'utf8'))
+    } catch {
+      // It has ended.
+      return true
+    }
+  }
+  while (existsSync(tasks) && performance.now() < deadline && !readdirSync(tasks).every(isStill));
 }
