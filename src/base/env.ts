@@ -6,10 +6,10 @@ export type Cancel = () => void
 
 /**
  * Time, randomness and timers, through one object, so that a simulation can run the engine for years in seconds.
- * Nothing outside this file asks the machine for any of them.
+ * Nothing outside this file asks the machine for any of them, but the SQLite store for a clock that its processes share.
  */
 export interface Env {
-  /** Monotonic milliseconds, the same for every process of one machine; never the wall clock. */
+  /** Monotonic milliseconds, never the wall clock. From when they count is the runtime's affair. */
   now(): number
   /** The wall clock in milliseconds since 1970: for fences and for people, never for a deadline. */
   wallMs(): number

@@ -25,6 +25,19 @@ const BY_NAME: Readonly<Record<string, number>> = {
   NOTADB,
 }
 
+/** The texts of sqlite3_errstr(). */
+const BY_TEXT: readonly (readonly [text: string, code: number])[] = [
+  ['database is locked', BUSY],
+  ['database table is locked', LOCKED],
+  ['attempt to write a readonly database', READONLY],
+  ['disk I/O error', IOERR],
+  ['database disk image is malformed', CORRUPT],
+  ['database or disk is full', FULL],
+  ['unable to open database file', CANTOPEN],
+  ['locking protocol', PROTOCOL],
+  ['file is not a database', NOTADB],
+]
+
 /** The primary result code of a driver's error; null if it is no error of SQLite. Each driver tells it in its own way. */
 export function resultCode(error: unknown): number | null {
   if (!(error instanceof Error)) return null
@@ -34,7 +47,13 @@ export function resultCode(error: unknown): number | null {
   if (typeof rawCode === 'number' && rawCode !== 0) return rawCode & 255
   const name = typeof code === 'string' ? /^SQLITE_([A-Z]+)/.exec(code)?.[1] : undefined
   if (name !== undefined) return BY_NAME[name] ?? 1
+  if (code === 'ERR_SQLITE_ERROR') return byText(error.message)
   return whileOpening(error.message)
+}
+
+/** The node:sqlite of Deno tells no code for what fails in `exec` or while opening. */
+function byText(message: string): number {
+  return BY_TEXT.find(([text]) => message.startsWith(text))?.[1] ?? 1
 }
 
 /** Some drivers give no code when they cannot open the file. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Env } from '../../src/base/env.js'
+import { type Env, systemEnv } from '../../src/base/env.js'
+import { clockOf, machineClock } from '../../src/stores/sqlite/machine-clock.js'
 import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { ask, beat, connect, openRaw, request, tempFolder, testEnv } from './sqlite/helpers.js'
 
@@ -87,6 +88,54 @@ describe('a file under two clocks', () => {
     const container = connect(storeOf(path, testEnv(100), 'boot'))
     await expect(container.pulse([])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(await host.pulse([beat('r', 'held')])).toMatchObject([{ status: 'held' }])
+  })
+})
+
+/** What the processes do with it is in sqlite-runtimes.test.ts. */
+describe('the clock of the machine', () => {
+  const asked: number[] = []
+  const bun = {
+    name: 'Bun',
+    platform: 'linux',
+    loadClockGetTime: () => (clock: number, time: BigInt64Array) => {
+      asked.push(clock)
+      time.set([12n, 345_678_900n])
+      return 0
+    },
+  }
+
+  it('is the one of Node', () => {
+    expect(machineClock()).toBe(systemEnv.now)
+  })
+
+  it('is read from the C library where a runtime counts from the start of each process', () => {
+    expect(clockOf(bun)()).toBe(12_345.6789)
+    // CLOCK_MONOTONIC, as Node: the other clocks of Linux go on while the machine sleeps, or are not slewed.
+    expect(asked).toEqual([1])
+  })
+
+  it.each(['darwin', 'win32'])('is missing for such a runtime on %s', (platform) => {
+    expect(() => clockOf({ ...bun, platform })).toThrow(
+      expect.objectContaining({
+        code: 'UNSUPPORTED',
+        retryable: false,
+        message: expect.stringMatching(new RegExp(`Bun on ${platform}.*use Node.*a store with a server`)),
+      }),
+    )
+  })
+
+  it('is missing where the C library cannot be called', () => {
+    const cause = new Error('no library')
+    const loadClockGetTime = (): never => {
+      throw cause
+    }
+    expect(() => clockOf({ ...bun, name: 'Deno', loadClockGetTime })).toThrow(
+      expect.objectContaining({
+        code: 'UNSUPPORTED',
+        cause,
+        message: expect.stringContaining('--allow-all'),
+      }),
+    )
   })
 })
 

@@ -82,6 +82,25 @@ describe('drivers', () => {
   })
 })
 
+describe('errors of the node:sqlite of Deno, which tells no result code for some', () => {
+  const from = (message: string): Error => Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR' })
+
+  it.each([
+    ['database or disk is full', 'STORE_UNAVAILABLE', true],
+    ['disk I/O error', 'STORE_UNAVAILABLE', true],
+    ['file is not a database', 'INVALID_ARGUMENT', false],
+    ['unable to open database file: /nowhere/x.db', 'INVALID_ARGUMENT', false],
+    ['near "nope": syntax error in nope at offset 0', 'STORE_UNAVAILABLE', false],
+  ])('%s becomes %s', (message, code, retryable) => {
+    expect(explain(from(message), '/nowhere/x.db')).toMatchObject({ code, retryable })
+    expect(isBusy(from(message))).toBe(false)
+  })
+
+  it('database is locked: it can be tried again', () => {
+    expect(isBusy(from('database is locked'))).toBe(true)
+  })
+})
+
 function thrownBy(work: () => void): unknown {
   try {
     work()

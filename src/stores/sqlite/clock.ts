@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { HoldfastError } from '../../base/errors.js'
 import { unavailable } from '../../drivers/sqlite-failures.js'
 
 /** Of two processors' clocks; far below any lease. */
@@ -16,9 +17,17 @@ export interface Era {
 export function readBootId(): string | null {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
+  } catch (error) {
+    // A Deno that may not read it would not know that a file which others have made is of this start.
+    if (error instanceof Error && error.name === 'NotCapable') throw notTold(error)
     return null
   }
+}
+
+function notTold(cause: unknown): HoldfastError {
+  const message =
+    'Deno does not let this process read which start of the machine this is, to which the times in a lock file belong; run it with --allow-all'
+  return new HoldfastError('UNSUPPORTED', message, { store: 'sqlite', cause })
 }
 
 /** Whether the times in the file are of an earlier start of the machine. Asked once, by a process that opens the file. */

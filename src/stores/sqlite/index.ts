@@ -4,6 +4,7 @@ import { invalid } from '../../base/errors.js'
 import type { Store } from '../../contract/store.js'
 import type { DriverName } from '../../drivers/sqlite.js'
 import { readBootId } from './clock.js'
+import { machineClock } from './machine-clock.js'
 import { SqliteStore } from './store.js'
 
 export interface SqliteOptions {
@@ -30,9 +31,10 @@ const DRIVERS: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql
  * ```
  */
 export function sqlite(path: string, options: SqliteOptions = {}): Store {
-  const { driver, env = systemEnv } = options
+  const { driver } = options
   if (driver !== undefined && !DRIVERS.includes(driver))
     throw invalid(`driver is '${driver}', but must be one of ${DRIVERS.join(', ')}`)
+  const env = options.env ?? { ...systemEnv, now: machineClock() }
   // The path is resolved now, so that a later change of the working directory does not lead to another file.
   return new SqliteStore({ path: resolve(checkPath(path)), driver, env, bootId: readBootId() })
 }

@@ -1,11 +1,12 @@
 // A process (or worker thread) that uses the built SQLite store, for the tests beside it.
-// node child.mjs MODE PATH …; it talks over the IPC channel.
+// node child.mjs MODE PATH …, or another runtime: see scripts/runtimes.mjs. It talks over the IPC channel.
 
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { sqlite } from '../../../dist/stores/sqlite/index.js'
+import { machineClock } from '../../../dist/stores/sqlite/machine-clock.js'
 
 const EXCLUSIVE = 2 ** 30
 const [mode, path, ...rest] = workerData ?? process.argv.slice(2)
@@ -34,7 +35,16 @@ async function patiently(call) {
   }
 }
 
-const send = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message))
+let sent = Promise.resolve()
+function send(message) {
+  if (parentPort) parentPort.postMessage(message)
+  else sent = new Promise((resolve) => process.send(message, resolve))
+}
+/** Deno loses what was not yet sent. */
+async function disconnect() {
+  await sent
+  process.disconnect()
+}
 const channel = parentPort ?? process
 const received = () => once(channel, 'message')
 // A channel that somebody listens to keeps the process alive, as the work of a real one would.
@@ -93,6 +103,27 @@ const modes = {
     send('opened')
   },
 
+  /** Makes the calls that it is told, [METHOD, …ARGUMENTS], and tells each result, until told to `stop`. */
+  async calls() {
+    send('ready')
+    for (;;) {
+      const [message] = await received()
+      if (message === 'stop') return
+      const [method, ...args] = message
+      send(await client[method](...args))
+    }
+  },
+
+  /** For each message: tells what the clock of the store says. */
+  async clock() {
+    send('ready')
+    for (;;) {
+      const [message] = await received()
+      if (message === 'stop') return
+      send(machineClock()())
+    }
+  },
+
   /** Tells how an attempt to claim fails. */
   async fail() {
     const error = await store.claim(request('r', randomUUID(), 1000)).then(
@@ -143,7 +174,7 @@ const modes = {
       const { status } = await client.claim(request(resource, id, 30_000))
       send(status)
       await pushed
-      send(nowMs())
+      send(machineClock()())
       await client.release(resource, id)
       const [message] = await received()
       if (message === 'stop') return
@@ -155,7 +186,7 @@ const modes = {
     const { status } = await client.claim(request(rest[0], randomUUID(), 30_000))
     await client.read('key', true)
     send(status)
-    process.disconnect()
+    await disconnect()
   },
 }
 
@@ -163,5 +194,5 @@ await modes[mode]()
 if (mode !== 'idle') {
   await store.close()
   if (parentPort) parentPort.close()
-  else process.disconnect()
+  else await disconnect()
 }

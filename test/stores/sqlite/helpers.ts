@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { RUNTIMES } from '../../../scripts/runtimes.mjs'
 import { type Env, systemEnv } from '../../../src/base/env.js'
 import { EXCLUSIVE } from '../../../src/contract/admit.js'
 import type { ClaimRequest, ClientContext, Connection, Push, Store } from '../../../src/contract/store.js'
 import { type Database, loadDriver } from '../../../src/drivers/sqlite.js'
 import { isBusy } from '../../../src/drivers/sqlite-failures.js'
+
+export type RuntimeName = keyof typeof RUNTIMES
 
 export interface Folder {
   path(name: string): string
@@ -122,6 +125,15 @@ export function ask(database: Database, sql: string): unknown {
 
 export const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url))
 
+/** On which runtimes processes are started, in turn: see scripts/runtimes.mjs. */
+const RUNTIMES_IN_TURN = (process.env['HOLDFAST_TEST_RUNTIMES'] ?? 'node').split(',') as RuntimeName[]
+let started = 0
+
+function nextRuntime(): RuntimeName {
+  started += 1
+  return RUNTIMES_IN_TURN[started % RUNTIMES_IN_TURN.length] ?? 'node'
+}
+
 /** A process that runs the built store. See child.mjs for what it can do. */
 export class Child {
   readonly process: ChildProcess
@@ -130,8 +142,10 @@ export class Child {
   #hasEnded = false
   #wake = (): void => {}
 
-  constructor(args: string[], options: { uid?: number } = {}) {
-    this.process = fork(CHILD, args, { ...options, execArgv: ['--disable-warning=ExperimentalWarning'] })
+  constructor(args: string[], options: { uid?: number; runtime?: RuntimeName } = {}) {
+    const { runtime = nextRuntime(), ...more } = options
+    const { execPath, execArgv } = RUNTIMES[runtime]
+    this.process = fork(CHILD, args, { ...more, execPath, execArgv })
     this.process.on('message', (message) => {
       this.#messages.push(message)
       this.#wake()
