@@ -1,5 +1,5 @@
-// npm run test:faults: the fault runs on real servers, with more rounds and longer stalls than in the suite. Takes about an hour; a part of
-// them: `npm run test:faults -- -t ZooKeeper`.
+// npm run test:faults: the fault runs on real servers, with more rounds and longer stalls than in the suite. Takes one to two hours; a
+// part of them: `npm run test:faults -- -t ZooKeeper`.
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { ensureServers } from './servers.mjs'
 
@@ -11,6 +11,7 @@ const env = {
   HOLDFAST_FAULT_ROUNDS: '10',
   HOLDFAST_FAULT_STALL_MS: '10000',
   HOLDFAST_FAULT_RESOURCES: '1000000',
+  HOLDFAST_FAULT_GRANTS: '200000',
   ...process.env,
 }
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']

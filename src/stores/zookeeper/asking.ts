@@ -4,7 +4,7 @@ import { type Departure, isAlone } from './emptied.js'
 import { hasCode } from './failures.js'
 import type { Line } from './line.js'
 import type { ClaimName } from './names.js'
-import type { Places } from './places.js'
+import { type Places, readData } from './places.js'
 
 /** Asked for so often when the line's node vanishes between being made and being used. */
 const MOST_ATTEMPTS = 5
@@ -22,12 +22,13 @@ export async function join(
   places: Places,
   line: string,
   request: ClaimRequest,
+  data: string,
   stand: (made: Made) => void,
 ): Promise<Line | null> {
   for (let attempt = 1; ; attempt++) {
     const left = places.emptied.take(request.resource)
     // Both at once: the server handles them in order, so the list has the node and everything before it.
-    const creating = create(places, request, line)
+    const creating = create(places, request, line, data)
     const listing = left ? null : places.list(request.resource)
     listing?.catch(() => {})
     try {
@@ -44,10 +45,10 @@ export async function join(
   }
 }
 
-function create(places: Places, request: ClaimRequest, line: string): Promise<Made> {
+function create(places: Places, request: ClaimRequest, line: string, data: string): Promise<Made> {
   const { session, format, batch } = places
   const path = `${line}/${format.prefix(request)}`
-  const [mode, data, { acl }] = ['ephemeralSequential' as const, places.dataOf(request.info), session]
+  const [mode, { acl }] = ['ephemeralSequential' as const, session]
   const { permits, capacity } = request
   return batch.write({ type: 'create', path, mode, data, acl }, line).then((made) => {
     const claim: ClaimName = {
@@ -82,7 +83,7 @@ export async function replace(
   line: string,
   others: readonly ClaimName[],
   { name, fence }: ClaimName,
-  data: Uint8Array,
+  data: string,
 ): Promise<bigint | null> {
   const operations: MultiOperation[] = [
     ...others.map((other) => ({ type: 'delete', path: `${line}/${other.name}` }) as const),
@@ -105,8 +106,12 @@ export function touchLine({ session }: Places, line: string, { name }: ClaimName
   )
 }
 
-/** Looks for the node of a claim whose answer was lost. */
-export async function find(places: Places, { resource, id }: ClaimRequest): Promise<Made | null> {
+/** Looks for the node of an attempt whose answer was lost. An earlier or later attempt under the same id has a node of its own. */
+export async function find(
+  places: Places,
+  { resource, id }: ClaimRequest,
+  attempt: number,
+): Promise<Made | null> {
   const { session, format } = places
   const path = places.lineOf(resource)
   // Whatever was on its way when the connection broke is through, or refused for good, when this is answered.
@@ -115,9 +120,10 @@ export async function find(places: Places, { resource, id }: ClaimRequest): Prom
   })
   const line = await places.list(resource)
   for (const claim of line.claims.filter((each) => each.id === format.idInName(id))) {
-    const { stat } = await session.zk.exists(`${path}/${claim.name}`)
+    const node = await session.zk.getData(`${path}/${claim.name}`).catch(nullIfNone)
     // A node of a session of ours that is about to end would take our hold with it.
-    if (stat && stat.ephemeralOwner === session.id) return { claim, zxid: stat.czxid }
+    const isOurs = node?.stat.ephemeralOwner === session.id && readData(node.data).attempt === attempt
+    if (isOurs) return { claim, zxid: node.stat.czxid }
   }
   return null
 }

@@ -59,8 +59,14 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       this.#stays.set(key, stay)
       this.#lapseBy(stay.term.expiresAt)
       const reply = await stay.turn(() => this.#reply(stay, request, callAt))
-      if (reply.status === 'refused') this.#stays.delete(key)
-      else this.#lapseBy(stay.term.expiresAt)
+      const isPresent = this.#stays.get(key) === stay
+      if (reply.status === 'refused') {
+        if (isPresent) this.#stays.delete(key)
+        return reply
+      }
+      // It has lapsed meanwhile and is being removed: what it was told is not true any more.
+      if (!isPresent) throw lapsed(request.resource)
+      this.#lapseBy(stay.term.expiresAt)
       return reply
     })
   }
@@ -89,7 +95,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       const wasAlive = stay.isAlive(this.#places.env.now())
       return stay.turn(async () => {
         const hasLeft = await this.#leave(stay)
-        this.#stays.delete(key)
+        if (this.#stays.get(key) === stay) this.#stays.delete(key)
         return hasLeft && wasAlive
       })
     })
@@ -292,6 +298,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   }
 
   #discard(stay: Stay): void {
+    stay.giveUp()
     this.#debris.add(stay)
     this.#clean()
   }
@@ -336,6 +343,10 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
 function keyOf({ resource, id }: { resource: string; id: string }): string {
   return `${id.length} ${id}${resource}`
+}
+
+function lapsed(resource: string): ZooKeeperError {
+  return new ZooKeeperError('REQUEST_TIMEOUT', `The answer for '${resource}' came after its claim had lapsed`)
 }
 
 interface Refusal {

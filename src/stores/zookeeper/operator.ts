@@ -17,10 +17,14 @@ export class Operator {
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     const line = await this.#places.listInSync(resource)
-    const views = await this.#views(resource, line)
-    const robbed = views.filter((view) => view.fence !== null && (fence === null || view.fence === fence))
-    const names = new Set(robbed.map(({ id }) => id))
-    for (const { id, name } of line.holds) if (names.has(id)) await this.#remove(resource, name)
+    const robbed: ClaimView[] = []
+    // Hold by hold: an id may be there twice, where its client has asked again and not removed the first attempt yet.
+    for (const claim of line.holds) {
+      const view = await this.#view(resource, claim, true)
+      if (!view || (fence !== null && view.fence !== fence)) continue
+      await this.#remove(resource, claim.name)
+      robbed.push(view)
+    }
     return robbed
   }
 

@@ -16,6 +16,8 @@ export interface ClaimData {
   readonly info: string
   /** The negotiated time-out of its session. */
   readonly timeoutMs: number
+  /** Tells the nodes of two attempts under one id apart; 0: none of ours. */
+  readonly attempt: number
 }
 
 /** Most claims are over before that; what is done for those that last begins then. */
@@ -49,7 +51,7 @@ export class Places {
   /** Those that are not known to last yet. */
   readonly #fresh = new Set<Stay>()
   #isAttending = false
-  #data: ClaimData & { readonly bytes: Uint8Array } = { info: '', timeoutMs: -1, bytes: new Uint8Array() }
+  #data = { info: '', timeoutMs: -1, head: '' }
 
   constructor(setting: Setting) {
     const { session, env, push, format, root, space } = setting
@@ -62,12 +64,12 @@ export class Places {
     this.states = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(space)}/states`
   }
 
-  /** What a node tells of its claim, for people. Most claims tell the same, which is put together once. */
-  dataOf(info: string): Uint8Array {
+  /** What a node tells of its claim. Most claims tell the same, which is put together once, and only the attempt is added. */
+  dataOf(info: string, attempt: number): string {
     const { timeoutMs } = this.session
     if (this.#data.info !== info || this.#data.timeoutMs !== timeoutMs)
-      this.#data = { info, timeoutMs, bytes: Buffer.from(writeData({ info, timeoutMs })) }
-    return this.#data.bytes
+      this.#data = { info, timeoutMs, head: JSON.stringify({ info, timeoutMs }).slice(0, -1) }
+    return `${this.#data.head},"attempt":${attempt}}`
   }
 
   lineOf(resource: string): string {
@@ -139,16 +141,12 @@ export class Places {
   }
 }
 
-function writeData(data: ClaimData): string {
-  return JSON.stringify(data)
-}
-
 /** Nodes that somebody else put there are shown, too. */
 export function readData(bytes: Buffer): ClaimData {
   try {
-    const { info = '', timeoutMs = 0 } = JSON.parse(String(bytes))
-    return { info: String(info), timeoutMs: Number(timeoutMs) }
+    const { info = '', timeoutMs = 0, attempt = 0 } = JSON.parse(String(bytes))
+    return { info: String(info), timeoutMs: Number(timeoutMs), attempt: Number(attempt) }
   } catch {
-    return { info: '', timeoutMs: 0 }
+    return { info: '', timeoutMs: 0, attempt: 0 }
   }
 }

@@ -30,6 +30,7 @@ export class SharedSession {
   readonly #env: Env
   readonly #users = new Set<SessionUser>()
   #client: ZooKeeperClient | null = null
+  #attempts = 0
   #validUntil = -Infinity
   #silentSince: number | null = null
 
@@ -55,6 +56,11 @@ export class SharedSession {
     const { hosts } = parseServers(this.#servers)
     const { timeoutMs, tickMs } = sessionSettings(hosts, this.#options)
     return { timeoutMs, tickMs, hostCount: hosts.length }
+  }
+
+  /** A number that no other attempt to join a line has, in this session and in those that follow it. */
+  newAttempt(): number {
+    return ++this.#attempts
   }
 
   get id(): bigint | null {

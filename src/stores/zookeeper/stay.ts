@@ -16,7 +16,7 @@ import { Term } from './term.js'
  */
 type State = 'unknown' | 'waiting' | 'held' | 'gone'
 
-/** One claim of this client and the node that stands for it. */
+/** One attempt of this client to have a claim in line, and the node that stands for it. */
 export class Stay {
   state: State = 'unknown'
   readonly resource: string
@@ -28,6 +28,9 @@ export class Stay {
   /** The path of the line's node. */
   readonly #line: string
   readonly #request: ClaimRequest
+  readonly #attempt: number
+  /** The client has given it up, and may have another one under the same id: nothing is told of this one any more. */
+  #isGivenUp = false
   readonly #lookout: Lookout
   /** Claims of the same client that wait for the end of this one; null: there has been none yet, as it is with most. */
   #followers: Set<Stay> | null = null
@@ -58,6 +61,7 @@ export class Stay {
     this.#request = request
     this.resource = request.resource
     this.id = request.id
+    this.#attempt = places.session.newAttempt()
     this.term = new Term(request, now)
     this.#line = places.lineOf(request.resource)
     this.#lookout = new Lookout(places, this.#line, this)
@@ -85,7 +89,7 @@ export class Stay {
       this.#stand(made)
       this.#isOriginal = true
     }
-    const line = await this.#certain(join(this.#places, this.#line, this.#request, stand))
+    const line = await this.#certain(join(this.#places, this.#line, this.#request, this.#data, stand))
     if (line) return line
     this.#isAlone = true
     this.#isWanted = false
@@ -97,8 +101,7 @@ export class Stay {
   async replace(others: readonly ClaimName[], place: Omit<ClaimName, 'name' | 'id'>): Promise<boolean> {
     const unnamed = { ...place, id: this.id }
     const claim = { ...unnamed, name: successorName(unnamed) }
-    const data = this.#places.dataOf(this.#request.info)
-    const zxid = await this.#certain(replace(this.#places, this.#line, others, claim, data))
+    const zxid = await this.#certain(replace(this.#places, this.#line, others, claim, this.#data))
     if (zxid === null) return false
     this.#tellRobbed(others)
     this.#stand({ claim, zxid })
@@ -107,7 +110,7 @@ export class Stay {
 
   /** Looks for the node of a request whose answer was lost. */
   async recover(): Promise<boolean> {
-    const found = await find(this.#places, this.#request)
+    const found = await find(this.#places, this.#request, this.#attempt)
     if (found) this.#stand(found)
     else this.#forget()
     this.isUncertain = false
@@ -196,12 +199,17 @@ export class Stay {
     return { status: 'held', fence: this.#fence, leaseMs: this.#leftMs(callAt), ...this.#wanted() }
   }
 
+  /** Nobody wants it any more; its node, if it has one, is about to be removed. */
+  giveUp(): void {
+    this.#isGivenUp = true
+  }
+
   /** It is over; tells the client. */
   lose(): void {
     if (this.state === 'gone') return
     this.state = 'gone'
     this.#forget()
-    this.#places.push({ type: 'lost', resource: this.resource, id: this.id })
+    if (!this.#isGivenUp) this.#places.push({ type: 'lost', resource: this.resource, id: this.id })
   }
 
   /** The follower is told when this one leaves. Returns what ends that. */
@@ -332,7 +340,7 @@ export class Stay {
     this.state = 'held'
     this.#lookout.stop()
     this.term.grant(this.#places.env.now())
-    if (this.term.hasWaited)
+    if (this.term.hasWaited && !this.#isGivenUp)
       this.#places.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.#fence })
   }
 
@@ -346,11 +354,14 @@ export class Stay {
     }
   }
 
+  get #data(): string {
+    return this.#places.dataOf(this.#request.info, this.#attempt)
+  }
+
   async #mark(): Promise<void> {
     const name = this.#name
     if (!name || this.state === 'gone') return
-    const data = this.#places.dataOf(this.#request.info)
-    await this.#places.session.write((zk) => zk.setData(`${this.#line}/${name.name}`, data))
+    await this.#places.session.write((zk) => zk.setData(`${this.#line}/${name.name}`, this.#data))
     this.#owesMark = false
   }
 

@@ -35,10 +35,12 @@ export async function adopt(
   { resource, permits }: ClaimRequest,
   adopts: { id: string; fence: number },
 ): Promise<ClaimReply | true> {
-  const old = (await places.listInSync(resource)).holds.find(({ id }) => id === adopts.id)
-  const stat = old && (await places.session.zk.exists(`${places.lineOf(resource)}/${old.name}`)).stat
-  const isHeld = old && stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
-  // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
-  if (isHeld && permits <= old.permits && (await stay.replace([old], { ...old, fence: null }))) return true
+  const { holds } = await places.listInSync(resource)
+  for (const old of holds.filter(({ id }) => id === adopts.id)) {
+    const { stat } = await places.session.zk.exists(`${places.lineOf(resource)}/${old.name}`)
+    const isHeld = stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
+    // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
+    if (isHeld && permits <= old.permits && (await stay.replace([old], { ...old, fence: null }))) return true
+  }
   return { status: 'refused', reason: 'gone' }
 }

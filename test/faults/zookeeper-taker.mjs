@@ -1,0 +1,66 @@
+// A process that takes locks again and again: `node zookeeper-taker.mjs URL LOCKS`. Tells of each hold from when to when it was surely
+// valid, on the clock that all processes of this machine share. Ends when told to.
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { Holdfast } from 'holdfast'
+
+const [url = '', lockCount = ''] = process.argv.slice(2)
+/** Shorter than most faults last, and longer. */
+const LEASES_MS = [600, 1000, 1500, 3000]
+const LONGEST_MS = 30
+const LONG_SHARE = 0.2
+const REPORT_MS = 100
+const EXPECTED = ['STORE_UNAVAILABLE', 'ACQUIRE_TIMEOUT']
+
+// They share a session, and each has a claim in every line.
+const clients = await Promise.all([1, 2].map(() => Holdfast.open(url, { storeTimeout: '5s' })))
+let isOver = false
+let holds = []
+process.once('message', () => {
+  isOver = true
+})
+// Also where the run was ended from outside.
+process.once('disconnect', () => process.exit())
+const reporting = setInterval(report, REPORT_MS)
+await Promise.all(
+  clients.flatMap((client) => Array.from({ length: Number(lockCount) }, (_, lock) => take(client, lock))),
+)
+clearInterval(reporting)
+report()
+await Promise.all(clients.map((client) => client.close()))
+process.disconnect()
+
+function report() {
+  if (holds.length > 0) process.send(holds)
+  holds = []
+}
+
+async function take(client, lock) {
+  while (!isOver) {
+    try {
+      const lease = LEASES_MS[Math.floor(Math.random() * LEASES_MS.length)]
+      await work(await client.mutex(`lock-${lock}`).acquire({ lease }), lock)
+    } catch (error) {
+      if (!EXPECTED.includes(error.code)) throw error
+      await wait(10)
+    }
+  }
+}
+
+async function work(hold, lock) {
+  const from = now()
+  const until = Math.random() < LONG_SHARE ? from + Math.random() * LONGEST_MS : from
+  let to = null
+  do {
+    await (until > from ? wait(1) : turn())
+    // In this order: a pause in between makes the hold end earlier.
+    const at = now()
+    if (!hold.isValid) break
+    to = at
+  } while (now() < until)
+  if (to !== null) holds.push([lock, hold.fence, from, to])
+  await hold.release()
+}
+
+function now() {
+  return Number(process.hrtime.bigint()) / 1e6
+}
