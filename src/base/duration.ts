@@ -1,9 +1,11 @@
 import { invalid } from './errors.js'
 
-/** Milliseconds, or a number with a unit: `'500ms'`, `'30s'`, `'5m'`, `'2h'`, `'1d'`. */
-export type Duration = number | string
+type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** Milliseconds, or a number with a unit: `'500ms'`, `'1.5s'`, `'5m'`, `'2h'`, `'1d'`. A space may stand between: `'30 s'`. */
+export type Duration = number | `${number}${Unit}` | `${number} ${Unit}`
+
+const UNITS_MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 interface Limits {
   /** The option's name, for the message. */
@@ -14,7 +16,7 @@ interface Limits {
 }
 
 /** The duration in milliseconds, or an INVALID_ARGUMENT that says what was wrong and what is accepted. */
-export function toMs(value: Duration, limits: Limits): number {
+export function toMs(value: number | string, limits: Limits): number {
   const ms = typeof value === 'string' ? parse(value) : value
   const minMs = limits.minMs ?? 0
   const isFine =
@@ -31,7 +33,7 @@ export function toMs(value: Duration, limits: Limits): number {
 function parse(text: string): number {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*$/.exec(text)
   if (!match) return Number.NaN
-  return Number(match[1]) * (UNITS_MS[match[2] ?? ''] ?? Number.NaN)
+  return Number(match[1]) * UNITS_MS[match[2] as Unit]
 }
 
 function describe(value: unknown): string {

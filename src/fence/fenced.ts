@@ -11,7 +11,7 @@ export interface Fenced {
   /** The number of the hold. */
   readonly fence: number
   /** A hold says whether it has its resource for itself. What came over a wire was checked before it was sent. */
-  readonly isExclusive?: boolean
+  readonly isExclusive?: boolean | undefined
 }
 
 /** Where fences are remembered, one number for each resource: the SQL guards, the Redis guard and `memoryGuard` are such. */

@@ -1,21 +1,24 @@
 import type { Duration } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import type { OptionNames } from '../base/options.js'
 import type { Claim } from '../engine/claim.js'
 import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft, waitTimeout } from '../engine/limits.js'
 import type { Update } from '../engine/states.js'
 import type { LockContext } from './entrance.js'
-import type { WaitOptions } from './latch.js'
+import { WAIT_OPTIONS, type WaitOptions } from './latch.js'
 import { claimSpec, limits } from './options.js'
 
 /** What `meet` can be told. */
 export interface MeetOptions extends WaitOptions {
   /** How long a party that fell silent still counts as arrived. Default `'30s'`. */
-  lease?: Duration
+  lease?: Duration | undefined
   /** For people who look at the line, in `holdfast ls` or `inspect()`. */
-  label?: string
+  label?: string | undefined
 }
+
+const MEET_OPTIONS: OptionNames<MeetOptions> = { lease: true, label: true, ...WAIT_OPTIONS }
 
 /** What is kept of a barrier. */
 interface BarrierState {
@@ -78,7 +81,7 @@ export class Barrier {
    * the arrival is then undone, unless the others have met with it in the meantime: then it resolves after all.
    */
   async meet(options: MeetOptions = {}): Promise<void> {
-    const wait = limits(options)
+    const wait = limits(options, MEET_OPTIONS)
     const { env } = this.#context.engine
     const deadline = env.now() + wait.waitMs
     const left = (): Limits => limitsLeft(wait, deadline, env.now())

@@ -1,25 +1,36 @@
 import { hostname } from 'node:os'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import { acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { holdOf } from './inside.js'
 import { type Leader, Leadership } from './leadership.js'
-import { type AcquireOptions, checkOptions, type HoldOptions, limits } from './options.js'
+import { type AcquireOptions, type HoldOptions, limits } from './options.js'
 import { resourceView } from './views.js'
 
 /** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
 export interface CampaignOptions extends Omit<AcquireOptions, 'owner'> {
   /** What observers see: the name or address of this candidate. Default: host and process id. */
-  id?: string
+  id?: string | undefined
 }
 
 /** What `observe` can be told. */
 export interface ObserveOptions {
   /** Ends the observation when aborted. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
+
+const CAMPAIGN_OPTIONS: OptionNames<CampaignOptions> = {
+  id: true,
+  wait: true,
+  signal: true,
+  lease: true,
+  maxHold: true,
+  label: true,
+}
+const OBSERVE_OPTIONS: OptionNames<ObserveOptions> = { signal: true }
 
 /** So many of the latest leaders are kept, so that an observer that was slow for a moment misses none. */
 const REMEMBERED = 100
@@ -58,9 +69,9 @@ export class Election {
    * Stands in line to lead; resolves when elected. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts.
    */
   async campaign(options: CampaignOptions = {}): Promise<Leadership> {
-    const { id = `${hostname()}:${process.pid}`, ...rest } = checkOptions(options, "{ id: 'node-1' }")
+    const wait = limits(options, CAMPAIGN_OPTIONS)
+    const { id = `${hostname()}:${process.pid}`, ...rest } = options
     if (typeof id !== 'string' || id === '') throw invalid('id must be a non-empty string', this.name)
-    const wait = limits(options)
     const { env } = this.#context.engine
     const deadline = env.now() + wait.waitMs
     for (let left = wait; ; left = limitsLeft(wait, deadline, env.now())) {
@@ -122,7 +133,7 @@ export class Election {
    * ```
    */
   async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader, void, void> {
-    const wait = limits(options)
+    const wait = limits(options, OBSERVE_OPTIONS)
     const announced = parse(await this.#context.engine.states.read(this.#key)).at(-1)
     const present = await this.leader()
     let seen = present?.term ?? announced?.term ?? 0

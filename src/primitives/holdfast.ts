@@ -2,6 +2,7 @@ import { type Duration, toMs } from '../base/duration.js'
 import { type Env, systemEnv } from '../base/env.js'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Finding, Store } from '../contract/store.js'
 import type { ClaimSpec } from '../engine/claim.js'
@@ -20,9 +21,9 @@ import { Mutex } from './mutex.js'
 import { type OnceOptions, type OnceOutcome, once } from './once.js'
 import {
   type AcquireOptions,
-  checkOptions,
   checkOrder,
   claimSpec,
+  HOLD_OPTIONS,
   type HoldOptions,
   type LockOptions,
   type LockOrder,
@@ -36,18 +37,26 @@ import { type HolderView, holderView, type ResourceView, resourceView } from './
 /** What a client can be told when it is made. */
 export interface HoldfastOptions {
   /** Keeps applications apart: names of different spaces never meet. Default `'default'`. */
-  space?: string
+  space?: string | undefined
   /** How long a waiter that fell silent keeps its place in line. Default: as long as its lease, at most `'30s'`. */
-  presence?: Duration
+  presence?: Duration | undefined
   /** How long the store may be silent before a call fails with STORE_UNAVAILABLE. Default `'10s'`. */
-  storeTimeout?: Duration
+  storeTimeout?: Duration | undefined
   /**
    * In which order the waiters of its mutexes and read-write locks are served, where those say nothing else: `'cohort'`, neighbours in one
    * process pass a lock on among themselves; or `'strict'`, everybody in the order of arrival. Default `'cohort'`. See `docs/order.md`.
    */
-  order?: LockOrder
+  order?: LockOrder | undefined
   /** Time, randomness and timers other than the machine's, for simulations. */
-  env?: Env
+  env?: Env | undefined
+}
+
+const HOLDFAST_OPTIONS: OptionNames<HoldfastOptions> = {
+  space: true,
+  presence: true,
+  storeTimeout: true,
+  order: true,
+  env: true,
 }
 
 /**
@@ -81,7 +90,7 @@ export class Holdfast implements AsyncDisposable {
       throw invalid(
         "new Holdfast() takes a store, such as sqlite('./locks.db'); for a URL use Holdfast.open()",
       )
-    this.#env = checkOptions(options, "{ space: 'shop' }").env ?? systemEnv
+    this.#env = checkOptions(options, HOLDFAST_OPTIONS, "{ space: 'shop' }").env ?? systemEnv
     const presenceMs =
       options.presence === undefined ? null : toMs(options.presence, { name: 'presence', minMs: 10 })
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
@@ -320,10 +329,10 @@ export class Holdfast implements AsyncDisposable {
   async *inspect(
     query: {
       /** Only resources whose names begin so. Default: all of the space. */
-      prefix?: string
+      prefix?: string | undefined
     } = {},
   ): AsyncGenerator<ResourceView, void, void> {
-    const { prefix = '' } = checkOptions(query, "{ prefix: 'order:' }")
+    const { prefix = '' } = checkOptions(query, { prefix: true }, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
     for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
   }
@@ -345,11 +354,11 @@ export class Holdfast implements AsyncDisposable {
     name: string,
     options: {
       /** Only the hold with this fence, as `inspect()` shows it. Default: every hold of the resource. */
-      fence?: number
+      fence?: number | undefined
     } = {},
   ): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
-    const { fence } = checkOptions(options, '{ fence: 42 }')
+    const { fence } = checkOptions(options, { fence: true }, '{ fence: 42 }')
     // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
     if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
@@ -391,6 +400,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   async adopt(passed: string, options: HoldOptions = {}): Promise<Hold> {
+    checkOptions(options, HOLD_OPTIONS, "{ label: 'checkout' }")
     const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = decodePassed(passed)
     if (space !== this.#engine.space)
       throw invalid(
@@ -398,11 +408,11 @@ export class Holdfast implements AsyncDisposable {
         resource,
       )
     const isReentrant = capacity === EXCLUSIVE
-    const limits = maxHoldMs === null ? { lease: leaseMs } : { lease: leaseMs, maxHold: maxHoldMs }
+    const { lease = leaseMs, maxHold = maxHoldMs ?? undefined } = options
     const spec: ClaimSpec = {
       ...claimSpec(
         { resource, permits, capacity, isReentrant },
-        { ...limits, ...options },
+        { ...options, lease, maxHold },
         this.#context.presenceMs,
       ),
       adopts: { id, fence },

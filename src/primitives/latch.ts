@@ -1,22 +1,26 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import { checkOptions, type OptionNames } from '../base/options.js'
 import type { LockContext } from './entrance.js'
-import { checkOptions, limits } from './options.js'
+import { limits } from './options.js'
 
 /** What a latch can be told when it is made. */
 export interface LatchOptions {
   /** How long the count is remembered after its last change; then it is as if the latch were new. Default `'30d'`. */
-  retention?: Duration
+  retention?: Duration | undefined
 }
 
 /** What a wait can be told where there is nothing to hold. */
 export interface WaitOptions {
   /** How long to wait. Default: for ever. `0` only looks. */
-  wait?: Duration
+  wait?: Duration | undefined
   /** Gives up waiting when aborted, with ABORTED. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
+
+const LATCH_OPTIONS: OptionNames<LatchOptions> = { retention: true }
+export const WAIT_OPTIONS: OptionNames<WaitOptions> = { wait: true, signal: true }
 
 /** What is kept of a latch. */
 interface LatchState {
@@ -62,7 +66,7 @@ export class Latch {
     if (!Number.isSafeInteger(total) || total < 0)
       throw invalid('The count of a latch must be a whole number of at least 0', name)
     this.total = total
-    const { retention = '30d' } = checkOptions(options, "{ retention: '1d' }")
+    const { retention = '30d' } = checkOptions(options, LATCH_OPTIONS, "{ retention: '1d' }")
     this.#retentionMs = toMs(retention, { name: 'retention', minMs: 1 })
   }
 
@@ -87,7 +91,7 @@ export class Latch {
   async wait(options: WaitOptions = {}): Promise<void> {
     const isOpen = (value: string | null): boolean => this.#parse(value).count === 0
     const what = { kind: 'latch', name: this.name }
-    await this.#context.engine.states.until(this.#key, isOpen, limits(options), what)
+    await this.#context.engine.states.until(this.#key, isOpen, limits(options, WAIT_OPTIONS), what)
   }
 
   /** Starts anew, for everybody: counts from the beginning again, also if another number was declared before. */

@@ -3,7 +3,7 @@ import type { Hold } from '../engine/hold.js'
 import { acquireTimeout } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { holdOf, runInside } from './inside.js'
-import { type AcquireOptions, type LockKind, limits, type TryOptions } from './options.js'
+import { type AcquireOptions, EACH_TIME, type LockKind, limits, type TryOptions } from './options.js'
 
 /** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
 export class Lock {
@@ -43,7 +43,7 @@ export class Lock {
    */
   async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-    const wait = limits(options)
+    const wait = limits(options, this.optionNames.acquire)
     const entrance = await enter(this.#context, this.kindFor(options), options, wait)
     if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
@@ -64,7 +64,7 @@ export class Lock {
    * ```
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const wait = limits(options)
+    const wait = limits(options, this.optionNames.acquire)
     const entrance = await enter(this.#context, this.kindFor(options), options, wait)
     if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
     return holdOf(this.#context, entrance)
@@ -85,7 +85,7 @@ export class Lock {
    * ```
    */
   async tryAcquire(options: TryOptions = {}): Promise<Hold | null> {
-    const wait = { ...limits(options), waitMs: 0 }
+    const wait = { ...limits(options, this.optionNames.tryAcquire), waitMs: 0 }
     const entrance = await enter(this.#context, this.kindFor(options), options, wait)
     return entrance && holdOf(this.#context, entrance)
   }
@@ -94,6 +94,11 @@ export class Lock {
   async isLocked(): Promise<boolean> {
     const line = await this.#context.engine.line(this.name)
     return line?.claims.some((claim) => claim.fence !== null) ?? false
+  }
+
+  /** @internal The options that there are. */
+  protected get optionNames(): typeof EACH_TIME {
+    return EACH_TIME
   }
 
   /** @internal What to ask for with these options. */

@@ -1,7 +1,8 @@
 import { invalid } from '../base/errors.js'
+import { checkOptions } from '../base/options.js'
 import type { LockContext } from './entrance.js'
 import { Mutex } from './mutex.js'
-import type { AcquireOptions } from './options.js'
+import { type AcquireOptions, EACH_TIME } from './options.js'
 
 /** Gives the name to lock for the arguments of one call. */
 // biome-ignore lint/suspicious/noExplicitAny: the decorated method decides what its arguments are
@@ -19,6 +20,7 @@ export function locked(
   options: AcquireOptions,
 ): LockedDecorator {
   if (typeof name !== 'function') new Mutex(context, name)
+  checkOptions(options, EACH_TIME.acquire, "{ wait: '5s' }")
   return (method, { kind }) => {
     // With `experimentalDecorators`, the second argument is the method's name.
     if (kind === undefined)

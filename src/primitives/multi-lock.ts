@@ -7,7 +7,7 @@ import { type Limits, limitsLeft } from '../engine/limits.js'
 import { type Entrance, enter, type LockContext, leave } from './entrance.js'
 import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
-import { type AcquireOptions, type HoldOptions, limits, type TryOptions } from './options.js'
+import { type AcquireOptions, EACH_TIME, type HoldOptions, limits, type TryOptions } from './options.js'
 
 const NAMED_IN_ERRORS = 3
 
@@ -46,7 +46,7 @@ export class MultiLock {
   /** Waits for all of them, runs `work` while holding them, and releases them in any case. As `run` of a mutex. */
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
-    const entrances = await this.#enter(options, limits(options))
+    const entrances = await this.#enter(options, limits(options, EACH_TIME.acquire))
     if (!entrances) throw this.#timeout(options)
     return runInside(this.#context, {
       entrances,
@@ -57,14 +57,14 @@ export class MultiLock {
 
   /** Waits for all of them and gives the holds out as one. One wait time for the whole; what was taken is given back on failure. */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
-    const entrances = await this.#enter(options, limits(options))
+    const entrances = await this.#enter(options, limits(options, EACH_TIME.acquire))
     if (!entrances) throw this.#timeout(options)
     return this.#holdOf(entrances)
   }
 
   /** All of them if they are to be had at once, else null. */
   async tryAcquire(options: TryOptions = {}): Promise<MultiHold | null> {
-    const entrances = await this.#enter(options, { ...limits(options), waitMs: 0 })
+    const entrances = await this.#enter(options, { ...limits(options, EACH_TIME.tryAcquire), waitMs: 0 })
     return entrances && this.#holdOf(entrances)
   }
 
@@ -73,7 +73,7 @@ export class MultiLock {
   }
 
   #timeout(options: AcquireOptions): HoldfastError {
-    const { waitMs } = limits(options)
+    const { waitMs } = limits(options, EACH_TIME.acquire)
     const some = this.names.slice(0, NAMED_IN_ERRORS).map((name) => `'${name}'`)
     const others = this.names.length - some.length
     const names = some.join(', ') + (others > 0 ? ` and ${others} others` : '')

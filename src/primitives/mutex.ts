@@ -1,8 +1,9 @@
 import { checkName } from '../base/names.js'
+import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
-import { checkOptions, checkOrder, type LockOptions } from './options.js'
+import { checkOrder, LOCK_OPTIONS, type LockOptions } from './options.js'
 
 /** A mutual exclusion lock: at most one holder, re-entrant within `run`. Keeps no state of its own. */
 export class Mutex extends Lock {
@@ -13,7 +14,7 @@ export class Mutex extends Lock {
       permits: EXCLUSIVE,
       capacity: EXCLUSIVE,
       isReentrant: true,
-      order: checkOrder(checkOptions(options, "{ order: 'strict' }").order) ?? context.order,
+      order: checkOrder(checkOptions(options, LOCK_OPTIONS, "{ order: 'strict' }").order) ?? context.order,
     })
   }
 }

@@ -1,11 +1,12 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Hold } from '../engine/hold.js'
 import { enter, type LockContext, leave } from './entrance.js'
 import { runInside } from './inside.js'
-import { checkOptions, type HoldOptions } from './options.js'
+import type { HoldOptions } from './options.js'
 
 /** When a tick runs, and for how long it may. */
 export interface OnceOptions {
@@ -17,9 +18,9 @@ export interface OnceOptions {
   /** The longest that the work may take; then its hold is lost, its signal aborts, and another may start. */
   atMost: Duration
   /** How long the others stand back when the process that does the work dies. Default `'30s'`, at most `atMost`. */
-  lease?: Duration
+  lease?: Duration | undefined
   /** For people who look at the line. */
-  label?: string
+  label?: string | undefined
 }
 
 /** What became of a tick. */
@@ -35,6 +36,7 @@ export type OnceOutcome<T> =
       readonly ran: false
     }
 
+const ONCE_OPTIONS: OptionNames<OnceOptions> = { atLeast: true, atMost: true, lease: true, label: true }
 const DEFAULT_LEASE_MS = 30_000
 
 /** Runs the work unless another process does so now, or has started it less than `atLeast` ago. */
@@ -80,7 +82,11 @@ async function start(context: LockContext, key: string, fence: number, atLeastMs
 }
 
 function parse(options: OnceOptions, name: string): { atLeastMs: number; hold: HoldOptions } {
-  const { atLeast, atMost, lease, label } = checkOptions(options, "{ atLeast: '1m', atMost: '1h' }")
+  const { atLeast, atMost, lease, label } = checkOptions(
+    options,
+    ONCE_OPTIONS,
+    "{ atLeast: '1m', atMost: '1h' }",
+  )
   const atLeastMs = toMs(atLeast, { name: 'atLeast', minMs: 1 })
   const maxHold = toMs(atMost, { name: 'atMost', minMs: 10 })
   const leaseMs = lease === undefined ? DEFAULT_LEASE_MS : toMs(lease, { name: 'lease', minMs: 10 })

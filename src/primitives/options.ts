@@ -1,5 +1,6 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { invalid } from '../base/errors.js'
+import { checkOptions, type OptionNames } from '../base/options.js'
 import type { ClaimSpec } from '../engine/claim.js'
 import type { Limits } from '../engine/limits.js'
 
@@ -9,30 +10,30 @@ export interface HoldOptions {
    * How long the hold lives when its holder falls silent: after a crash, the next in line gets the lock this much later.
    * Renewed automatically at a third of it for as long as the process lives. Default `'30s'`.
    */
-  lease?: Duration
+  lease?: Duration | undefined
   /** The longest that the hold may last in all, renewals included; then it is lost. Default: no cap. */
-  maxHold?: Duration
+  maxHold?: Duration | undefined
   /**
    * Who holds. The same owner may enter again within the same client; another client with the same owner is just another
    * claimant. Default: the acquisition itself.
    */
-  owner?: string
+  owner?: string | undefined
   /** For people who look at the line: `'nightly report'`. */
-  label?: string
+  label?: string | undefined
 }
 
 /** What `acquire` and `run` can be told: how to hold, and how long to wait for it. */
 export interface AcquireOptions extends HoldOptions {
   /** How long to wait in line. Default: for ever. `0` does not wait at all. */
-  wait?: Duration
+  wait?: Duration | undefined
   /** Gives up waiting when aborted, with ABORTED. Has no effect once the lock is held. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** What `tryAcquire` can be told: it never waits. */
 export interface TryOptions extends HoldOptions {
   /** An aborted signal stops the attempt with ABORTED. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /**
@@ -48,8 +49,15 @@ export interface LockOptions {
    * served in the order of arrival, whichever process it is in; each stands in the store's line by itself. Default: as the client says, which is
    * `'cohort'` if nothing else was said.
    */
-  order?: LockOrder
+  order?: LockOrder | undefined
 }
+
+export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, maxHold: true, owner: true, label: true }
+export const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true, ...HOLD_OPTIONS }
+const TRY_OPTIONS: OptionNames<TryOptions> = { signal: true, ...HOLD_OPTIONS }
+/** What a lock can be told each time: to be waited for, and to be tried. */
+export const EACH_TIME = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }
+export const LOCK_OPTIONS: OptionNames<LockOptions> = { order: true }
 
 const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
@@ -96,8 +104,12 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
   }
 }
 
-export function limits(options: AcquireOptions): Limits {
-  checkOptions(options, "{ wait: '5s' }")
+/** How long to wait, of options that may say so; `names` are all that they may have. */
+export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
+  options: T,
+  names: OptionNames<NoInfer<T>>,
+): Limits {
+  checkOptions(options, names, "{ wait: '5s' }")
   const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
 }
@@ -105,12 +117,6 @@ export function limits(options: AcquireOptions): Limits {
 export function checkOrder(order: unknown): LockOrder | undefined {
   if (order === undefined || order === 'cohort' || order === 'strict') return order
   throw invalid("order must be 'cohort' or 'strict'")
-}
-
-/** `acquire('5s')` would otherwise wait for ever, and `breakHold(name, fence)` rob everybody, without a word. */
-export function checkOptions<T>(options: T, example: string): T {
-  if (typeof options === 'object' && options !== null) return options
-  throw invalid(`options must be an object, such as ${example}`)
 }
 
 function checkText(text: unknown, name: string): string | null {

@@ -1,8 +1,9 @@
 import { checkName } from '../base/names.js'
+import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
-import { checkOptions, checkOrder, type LockOptions } from './options.js'
+import { checkOrder, LOCK_OPTIONS, type LockOptions } from './options.js'
 
 /** What a reader takes of a lock that a writer takes whole. */
 export const SHARED = 1
@@ -33,7 +34,8 @@ export class ReadWriteLock {
   /** Made by `locks.readWrite(name)`. */
   constructor(context: LockContext, name: string, options: LockOptions = {}) {
     this.name = checkName(name, 'The name of a read-write lock')
-    const order = checkOrder(checkOptions(options, "{ order: 'strict' }").order) ?? context.order
+    const order =
+      checkOrder(checkOptions(options, LOCK_OPTIONS, "{ order: 'strict' }").order) ?? context.order
     const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true, order }
     this.read = new Lock(context, { ...kind, permits: SHARED })
     this.write = new Lock(context, { ...kind, permits: EXCLUSIVE })

@@ -1,22 +1,31 @@
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Hold } from '../engine/hold.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
-import type { AcquireOptions, LockKind, TryOptions } from './options.js'
+import { type AcquireOptions, EACH_TIME, type LockKind, type TryOptions } from './options.js'
 import { type HolderView, resourceView } from './views.js'
 
 /** What `acquire` and `run` of a semaphore can be told. */
 export interface SemaphoreAcquireOptions extends AcquireOptions {
   /** How many permits to take: all of them or none. Default 1. */
-  permits?: number
+  permits?: number | undefined
 }
 
 /** What `tryAcquire` of a semaphore can be told: it never waits. */
 export interface SemaphoreTryOptions extends TryOptions {
   /** How many permits to take: all of them or none. Default 1. */
-  permits?: number
+  permits?: number | undefined
+}
+
+const EACH_TIME_WITH_PERMITS: {
+  readonly acquire: OptionNames<SemaphoreAcquireOptions>
+  readonly tryAcquire: OptionNames<SemaphoreTryOptions>
+} = {
+  acquire: { permits: true, ...EACH_TIME.acquire },
+  tryAcquire: { permits: true, ...EACH_TIME.tryAcquire },
 }
 
 /**
@@ -105,6 +114,11 @@ export class Semaphore extends Lock {
     const { engine } = this.#context
     const line = await engine.line(this.name)
     return line ? resourceView(line, engine.env).holders : []
+  }
+
+  /** @internal */
+  protected override get optionNames(): typeof EACH_TIME_WITH_PERMITS {
+    return EACH_TIME_WITH_PERMITS
   }
 
   /** @internal */

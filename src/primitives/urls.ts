@@ -16,7 +16,7 @@ const SCHEMES: Readonly<Record<string, Opener>> = {
   'rediss+sentinel': async (rest) => openRedis('rediss+sentinel', rest),
   'redis+cluster': async (rest) => openRedis('redis+cluster', rest),
   'rediss+cluster': async (rest) => openRedis('rediss+cluster', rest),
-  sqlite: async (rest) => (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, '')),
+  sqlite: async (rest) => openSqlite(rest),
   zookeeper: async (rest) => (await import('../stores/zookeeper/index.js')).zookeeperFromUrl(rest),
 }
 
@@ -36,6 +36,12 @@ async function openMysql(scheme: string, rest: string): Promise<Store> {
 
 async function openPostgres(scheme: string, rest: string): Promise<Store> {
   return (await import('../stores/postgres/index.js')).postgres(`${scheme}:${rest}`)
+}
+
+async function openSqlite(rest: string): Promise<Store> {
+  // It would become a part of the file's name: processes with other parameters would use other locks.
+  if (/\?\w+=/.test(rest)) throw invalid('A sqlite: URL has no parameters; write sqlite:PATH')
+  return (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, ''))
 }
 
 async function openRedis(scheme: string, rest: string): Promise<Store> {

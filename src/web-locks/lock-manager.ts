@@ -1,4 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
+import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Hold } from '../engine/hold.js'
 import { type Entrance, enter, type LockContext, leave } from '../primitives/entrance.js'
@@ -44,7 +45,7 @@ export class LockManager {
     if (typeof options !== 'object' || options === null)
       throw new TypeError("The options of new LockManager() are an object, such as { lease: '30s' }")
     this.#context = Holdfast.contextOf(locks)
-    this.#options = options
+    this.#options = checkOptions(options, { lease: true }, "{ lease: '30s' }")
   }
 
   /**

@@ -36,5 +36,5 @@ export interface LockManagerOptions {
    * How long a lock stays taken when the process of its holder dies or is cut off; while that lives, it is renewed.
    * Default `'30s'`.
    */
-  lease?: Duration
+  lease?: Duration | undefined
 }

@@ -175,7 +175,7 @@ describe('with pauses, partitions, and messages that are lost, late and doubled'
           for (let time = 0; time < 8; time++) {
             const kind = Math.floor(stage.random() * 4)
             const permits = 1 + Math.floor(stage.random() * 3)
-            const options = { lease: '2s' }
+            const options = { lease: '2s' } as const
             const hold = await (kind === 0
               ? config.write.acquire(options)
               : kind === 1

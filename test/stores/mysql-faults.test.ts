@@ -1,7 +1,7 @@
 import { createPool } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
-import { Holdfast } from '../../src/index.js'
+import { type Duration, Holdfast } from '../../src/index.js'
 import { mysql } from '../../src/stores/mysql/index.js'
 import {
   assertIncreasing,
@@ -121,7 +121,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
 
   it('after a stall of 10 seconds: holds, places and fences are kept, and whoever waits no longer hears why', async () => {
     const still = await startMariadb()
-    const open = (driver: 'mysql2' | 'mariadb', storeTimeout: string): Holdfast => {
+    const open = (driver: 'mysql2' | 'mariadb', storeTimeout: Duration): Holdfast => {
       const locks = new Holdfast(mysql(still.url, { driver }), { storeTimeout, order: 'strict' })
       clients.push(locks)
       return locks

@@ -44,7 +44,7 @@ describeOn('redis', 'the Redis store', () => {
 
   it('asks nothing while a wait finds its state gone since the last change', async () => {
     const live = await server()
-    const options = { retention: '1s' }
+    const options = { retention: '1s' } as const
     await using mine = new Holdfast(redis(live.url, options))
     await using theirs = new Holdfast(redis(live.url, options))
     const wait = mine.latch('go', 1).wait()

@@ -10,7 +10,7 @@ import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 
-const OPTIONS = { sessionTimeout: '20s', tick: 200 }
+const OPTIONS = { sessionTimeout: '20s', tick: 200 } as const
 const LEASE_MS = 400
 const ROUNDS_EACH = 2 * ROUNDS
 

@@ -1,4 +1,5 @@
 import { type Duration, toMs } from '../../base/duration.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import { OPEN } from './acl.js'
 import { parseServers } from './hosts.js'
 import { type MultiFields, type MultiResult, multi } from './multi.js'
@@ -15,34 +16,43 @@ export type Data = string | Uint8Array
 
 export interface CallOptions {
   /** How long this request waits for its answer. Default: the client's `requestTimeout`. */
-  timeout?: Duration
+  timeout?: Duration | undefined
 }
 
 export interface ReadOptions extends CallOptions {
   /** Told once, at the next change. Kept over reconnects; dropped without a word when the session ends. */
-  watch?: WatchListener
+  watch?: WatchListener | undefined
 }
 
 export interface VersionOptions extends CallOptions {
   /** Fail with BAD_VERSION unless the node has this version. Default: any. */
-  version?: number
+  version?: number | undefined
 }
 
 export interface CreateOptions extends CallOptions {
   /** Default: empty. */
-  data?: Data
+  data?: Data | undefined
   /** Default: everybody may do everything. */
-  acl?: readonly Acl[]
+  acl?: readonly Acl[] | undefined
   /** Default: `persistent`. */
-  mode?: operations.CreateMode
+  mode?: operations.CreateMode | undefined
+}
+
+const CALL_OPTIONS: OptionNames<ReadOptions & VersionOptions & CreateOptions> = {
+  timeout: true,
+  watch: true,
+  version: true,
+  data: true,
+  acl: true,
+  mode: true,
 }
 
 /** One operation of a multi. `version`: fail unless the node has it. */
 export type MultiOperation =
-  | { type: 'create'; path: string; data?: Data; acl?: readonly Acl[]; mode?: operations.CreateMode }
-  | { type: 'delete'; path: string; version?: number }
-  | { type: 'set'; path: string; data: Data; version?: number }
-  | { type: 'check'; path: string; version?: number }
+  | ({ type: 'create'; path: string } & Omit<CreateOptions, 'timeout'>)
+  | { type: 'delete'; path: string; version?: number | undefined }
+  | { type: 'set'; path: string; data: Data; version?: number | undefined }
+  | { type: 'check'; path: string; version?: number | undefined }
 
 const ANY_VERSION = -1
 
@@ -176,6 +186,7 @@ export class ZooKeeperClient {
     operation: () => operations.Operation<T>,
   ): Promise<T & Answer> {
     try {
+      checkOptions(options, CALL_OPTIONS, "{ timeout: '5s' }")
       const request = this.#request(name, path, options, operation())
       this.#session.submit(request)
       return request.promise

@@ -2,30 +2,44 @@ import type { ConnectionOptions } from 'node:tls'
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import { type Host, HostRing } from './hosts.js'
 import type { Credentials, SessionSettings } from './session.js'
 
 export interface ZooKeeperOptions {
   /** How long the session lives without a sign of us; the server has the last word. Default: 10 s. */
-  sessionTimeout?: Duration
+  sessionTimeout?: Duration | undefined
   /** How long a request waits for its answer, also while there is no connection. Default: the session time-out that is asked for. */
-  requestTimeout?: Duration
+  requestTimeout?: Duration | undefined
   /** How long `close` tries to end the session on the server. Default: 2 s. */
-  closeTimeout?: Duration
+  closeTimeout?: Duration | undefined
   /** The servers' `tickTime`: they need up to half of it to tell their leader of a sign of life. Default: 2 s, as theirs. */
-  tick?: Duration
+  tick?: Duration | undefined
   /** Sent on every connection before anything else. */
-  auth?: readonly Credentials[]
+  auth?: readonly Credentials[] | undefined
   /** `true`, or options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). Default: no TLS. */
-  tls?: boolean | ConnectionOptions
+  tls?: boolean | ConnectionOptions | undefined
   /** How many requests may wait for an answer or for a connection; more are refused. Default: 100 000. */
-  maxRequests?: number
+  maxRequests?: number | undefined
   /** The largest request that is sent; the servers' `jute.maxbuffer`. Default: 1 048 575. */
-  maxRequestBytes?: number
+  maxRequestBytes?: number | undefined
   /** Time, timers and chance other than the machine's, for simulations. */
-  env?: Env
+  env?: Env | undefined
   /** @internal The number of the first request, to see it wrap. */
-  firstXid?: number
+  firstXid?: number | undefined
+}
+
+const ZOOKEEPER_OPTIONS: OptionNames<ZooKeeperOptions> = {
+  sessionTimeout: true,
+  requestTimeout: true,
+  closeTimeout: true,
+  tick: true,
+  auth: true,
+  tls: true,
+  maxRequests: true,
+  maxRequestBytes: true,
+  env: true,
+  firstXid: true,
 }
 
 const DEFAULT_SESSION_TIMEOUT_MS = 10_000
@@ -35,7 +49,7 @@ const DEFAULT_MAX_REQUESTS = 100_000
 const DEFAULT_MAX_REQUEST_BYTES = 0xfffff
 
 export function sessionSettings(hosts: readonly Host[], options: ZooKeeperOptions): SessionSettings {
-  const env = options.env ?? systemEnv
+  const { env = systemEnv } = checkOptions(options, ZOOKEEPER_OPTIONS, "{ sessionTimeout: '10s' }")
   return {
     hosts: new HostRing(hosts, () => env.random()),
     tls: options.tls === true ? {} : options.tls || null,

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { type Duration, toMs } from '../../base/duration.js'
 import { invalid } from '../../base/errors.js'
 import { checkName } from '../../base/names.js'
+import { checkOptions } from '../../base/options.js'
 import { type Fenced, fenceOf } from '../fenced.js'
 import { resolveFile, syncFolder, writeDraft } from './draft.js'
 import { SideDatabase } from './side-database.js'
@@ -13,9 +14,9 @@ export interface ReplaceFileOptions {
    * The side database that remembers the newest fence of each file. All writers of a file must use the same one. Otherwise
    * `.holdfast-fence.db` in the folder of the file.
    */
-  database?: string
+  database?: string | undefined
   /** How long to wait for other writers; a turn takes milliseconds. Otherwise 10 s. */
-  wait?: Duration
+  wait?: Duration | undefined
 }
 
 /**
@@ -45,6 +46,7 @@ export async function replaceFile(
   options: ReplaceFileOptions = {},
 ): Promise<void> {
   fenceOf(hold)
+  checkOptions(options, { database: true, wait: true }, "{ wait: '10s' }")
   checkName(path, 'The path')
   if (typeof data !== 'string' && !(data instanceof Uint8Array))
     throw invalid(`The data of a file must be text or bytes, not ${typeof data}`)

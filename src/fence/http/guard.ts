@@ -1,17 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HoldfastError, invalid } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import type { Fenced, FenceRegister } from '../fenced.js'
 import { FENCE_HEADER, parseFence } from './header.js'
 import { type FenceProblem, malformed, missing, PROBLEM_TYPE, problemOf, wrongResource } from './problem.js'
 
 export interface HttpGuardOptions {
   /** Whether a request without a fence gets through to the handler. Otherwise it is refused with 428. */
-  optional?: boolean
+  optional?: boolean | undefined
   /**
    * The resource that a request to this address is about. A fence of another one is refused with 400. Without this function the
    * resource in the header is believed. The URL is a whole one in fetch style, and begins with the path in connect style.
    */
-  resource?: (request: { method: string; url: string }) => string
+  resource?: ((request: { method: string; url: string }) => string) | undefined
 }
 
 /** What the fetch-style handler is given besides the request; undefined only with `optional`. */
@@ -157,7 +158,10 @@ export function httpGuard(register: FenceRegister, options: HttpGuardOptions = {
     throw invalid(
       'httpGuard() takes where fences are remembered, such as postgresGuard(pool) or memoryGuard()',
     )
-  return new HttpGuard(register, options)
+  return new HttpGuard(
+    register,
+    checkOptions(options, { optional: true, resource: true }, '{ optional: true }'),
+  )
 }
 
 function readHeader(header: string | null | undefined): Fenced | FenceProblem | undefined {

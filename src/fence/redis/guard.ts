@@ -1,5 +1,6 @@
 import { invalid } from '../../base/errors.js'
 import { checkName } from '../../base/names.js'
+import { checkOptions } from '../../base/options.js'
 import { checkFenced, type Fenced, type FenceRegister, fenceOf, refuseStale } from '../fenced.js'
 import { type Evaluate, evaluator, type RedisClient, type RedisValue } from './client.js'
 import { redisFenceKey, resourceFenceKey } from './keys.js'
@@ -10,7 +11,7 @@ export interface GuardedScript {
   /** Its KEYS, at least one. The fence is remembered beside the first: let every script that writes the same data begin with it. */
   keys: string[]
   /** Its ARGV. */
-  arguments?: RedisValue[]
+  arguments?: RedisValue[] | undefined
 }
 
 /**
@@ -57,7 +58,11 @@ export class RedisGuard implements FenceRegister {
    * ```
    */
   async run(hold: Fenced | number, script: string, given: GuardedScript): Promise<unknown> {
-    const { keys, arguments: values = [] } = given
+    const { keys, arguments: values = [] } = checkOptions(
+      given,
+      { keys: true, arguments: true },
+      "{ keys: ['player:7'] }",
+    )
     const [first] = keys
     if (first === undefined)
       throw invalid('A guarded script needs a key: the fence is remembered beside the first one')

@@ -8,7 +8,7 @@ export const SIDE_TABLE = 'holdfast_fence'
 
 export interface SqlGuardOptions {
   /** The side table that `check` uses, with its schema or without. Otherwise `holdfast_fence`. */
-  table?: string
+  table?: string | undefined
 }
 
 /** Two pieces of SQL for a statement of your own. */

@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import {
   type MysqlClient,
   mysqlRunner,
@@ -26,7 +27,7 @@ import { SqliteGuard } from './sqlite-guard.js'
  */
 export function sqliteGuard(database: SqliteClient, options: SqlGuardOptions = {}): SqliteGuard {
   checkClient(database, 'prepare', 'an open database of node:sqlite, better-sqlite3 or libsql')
-  return new SqliteGuard(database, options)
+  return new SqliteGuard(database, checked(options))
 }
 
 /**
@@ -44,7 +45,7 @@ export function sqliteGuard(database: SqliteClient, options: SqlGuardOptions = {
  */
 export function postgresGuard(client: PgClient | PostgresJsClient, options: SqlGuardOptions = {}): SqlGuard {
   checkClient(client, client && 'unsafe' in client ? 'unsafe' : 'query', 'a client of pg or postgres')
-  return new SqlGuard(postgresDialect, postgresRunner(client), options)
+  return new SqlGuard(postgresDialect, postgresRunner(client), checked(options))
 }
 
 /**
@@ -67,10 +68,14 @@ export function mysqlGuard(connection: MysqlClient, options: SqlGuardOptions = {
     throw invalid(
       "This connection of mysql2 takes callbacks; import it from 'mysql2/promise', or give connection.promise()",
     )
-  return new SqlGuard(mysqlDialect, mysqlRunner(connection), options)
+  return new SqlGuard(mysqlDialect, mysqlRunner(connection), checked(options))
 }
 
 function checkClient(client: unknown, method: string, what: string): void {
   const found = (client as Record<string, unknown> | null | undefined)?.[method]
   if (typeof found !== 'function') throw invalid(`The guard needs ${what}`)
+}
+
+function checked(options: SqlGuardOptions): SqlGuardOptions {
+  return checkOptions(options, { table: true }, "{ table: 'fences' }")
 }

@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import { type Dialect, quoteName, quoteTable } from './dialect.js'
 
 /** One statement for a driver. */
@@ -16,13 +17,15 @@ export interface GuardedRow {
   /** The columns that name one row, with their values: its primary key, or another unique one. */
   where: Readonly<Record<string, unknown>>
   /** The column that remembers the newest fence: a 64-bit integer that may be NULL. Otherwise `fence`. */
-  column?: string
+  column?: string | undefined
 }
 
 export interface GuardedUpdate extends GuardedRow {
   /** The columns to change, with their new values. The fence is set besides. */
   set: Readonly<Record<string, unknown>>
 }
+
+const ROW: OptionNames<GuardedUpdate> = { table: true, where: true, column: true, set: true }
 
 /** A statement in the making: collects the values behind its placeholders. */
 class Draft {
@@ -93,7 +96,8 @@ export function tableStatement(dialect: Dialect, table: string): Statement {
   return { sql, values: [], isRead: false }
 }
 
-function whereRow(draft: Draft, { where }: GuardedRow): string {
+function whereRow(draft: Draft, row: GuardedRow): string {
+  const { where } = checkOptions<GuardedRow>(row, ROW, "{ table: 'account', where: { id: 7 } }")
   const columns = Object.entries(where)
   if (columns.length === 0) throw invalid('`where` is empty; give the columns that name the one row to write')
   const conditions = columns.map(([name, value]) =>

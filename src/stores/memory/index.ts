@@ -1,5 +1,6 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import { Lines } from '../../contract/lines.js'
 import { States } from '../../contract/states.js'
 import type {
@@ -24,7 +25,7 @@ import { MemoryRows } from './rows.js'
 
 export interface MemoryOptions {
   /** Time and timers other than the machine's, for simulations. */
-  env?: Env
+  env?: Env | undefined
 }
 
 /**
@@ -41,7 +42,7 @@ export interface MemoryOptions {
  * ```
  */
 export function memory(options: MemoryOptions = {}): Store {
-  return new MemoryStore(options.env ?? systemEnv)
+  return new MemoryStore(checkOptions(options, { env: true }, '{}').env ?? systemEnv)
 }
 
 class MemoryStore implements Store {

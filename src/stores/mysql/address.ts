@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { unknownOption } from '../../base/options.js'
 
 export type PackageName = 'mysql2' | 'mariadb'
 
@@ -49,8 +50,7 @@ export function checkPackage(name: string): PackageName {
 
 function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefix' | 'connections' | 'tls'> {
   for (const name of options.keys())
-    if (!OPTIONS.includes(name))
-      throw invalid(`A URL of MySQL has no option '${name}', only ${OPTIONS.join(', ')}`)
+    if (!OPTIONS.includes(name)) throw invalid(`In the URL of MySQL: ${unknownOption(name, OPTIONS)}`)
   const driver = options.get('driver')
   const connections = options.get('connections')
   return {

@@ -1,6 +1,7 @@
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlConnection } from './connection.js'
@@ -21,20 +22,31 @@ export type { TransactionLock, TransactionLockOptions } from './transactions/loc
 
 export interface MysqlOptions {
   /** What the names of all tables and routines begin with. `holdfast` unless told. */
-  prefix?: string
+  prefix?: string | undefined
   /** With a URL: which package to use. Otherwise `mysql2` or `mariadb`, whichever is installed. */
-  driver?: PackageName
+  driver?: PackageName | undefined
   /** With a URL: how many connections at most. 5 unless told. */
-  connections?: number
+  connections?: number | undefined
   /** With a URL: TLS options, passed on to the package as they are (its option `ssl`). */
-  tls?: object
+  tls?: object | undefined
   /** false: never create tables or routines; somebody has run what `holdfast schema mysql` prints. */
-  createSchema?: boolean
+  createSchema?: boolean | undefined
   /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
-  retention?: Duration
+  retention?: Duration | undefined
   /** Time other than the server's, for tests. */
-  env?: Env
+  env?: Env | undefined
 }
+
+const MYSQL_OPTIONS: OptionNames<MysqlOptions> = {
+  prefix: true,
+  driver: true,
+  connections: true,
+  tls: true,
+  createSchema: true,
+  retention: true,
+  env: true,
+}
+const SCHEMA_OPTIONS = { prefix: true, createSchema: true } as const
 
 /**
  * A store on MySQL 8 or MariaDB 10.6 and later: by a URL, or by the pool that you have, which stays yours: Holdfast closes only what it has opened.
@@ -70,6 +82,7 @@ export function sweep(urlOrPool: string | MysqlPool, options: MysqlOptions = {})
 }
 
 function userOf(urlOrPool: string | MysqlPool, options: MysqlOptions): MysqlUser {
+  checkOptions(options, MYSQL_OPTIONS, "{ prefix: 'locks' }")
   return typeof urlOrPool === 'string' ? userOfUrl(urlOrPool, options) : userOfPool(urlOrPool, options)
 }
 
@@ -80,10 +93,7 @@ function userOfUrl(url: string, options: MysqlOptions): MysqlUser {
   const pool = { address: { ...address, driver }, tls: options.tls, connections }
   return new MysqlUser({
     openDriver: () => openAddress(pool),
-    ...settingsOf({
-      ...options,
-      ...(address.prefix === undefined ? {} : { prefix: options.prefix ?? address.prefix }),
-    }),
+    ...settingsOf({ ...options, prefix: options.prefix ?? address.prefix }),
   })
 }
 
@@ -108,6 +118,7 @@ export function transactionLock<Tx = SqlTransaction>(
   pool: MysqlPool,
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): TransactionLock<Tx> {
+  checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
   return lockOfPool<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
@@ -131,6 +142,7 @@ export function sessionLock(
   pool: MysqlPool,
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): SessionLock {
+  checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
   return sessionLockOfPool(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 

@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { nearestName, unknownOption } from '../../base/options.js'
 import { checkPackage, type PackageName } from './packages.js'
 
 /** What a URL says: ours, and the rest of it for the driver. */
@@ -10,9 +11,13 @@ export interface UrlParts {
   readonly listen?: boolean | string
 }
 
+const OPTIONS = ['driver', 'connections', 'schema', 'listen']
 const EXAMPLE = 'postgres://user:password@host:5432/database'
 
-/** Takes our own parameters out of a URL. All else is the driver's business: several hosts, `sslmode`, and so on. */
+/**
+ * Takes our own parameters out of a URL. The driver gets all others: several hosts, `sslmode`, settings of the session. One that
+ * looks like a misspelling of ours is refused: the driver might ignore it.
+ */
 export function readUrl(text: string): UrlParts {
   if (!/^postgres(ql)?:\/\//i.test(text))
     throw invalid(`'${text.replace(/:[^:@/]*@/, ':…@')}' is no PostgreSQL URL; it looks like ${EXAMPLE}`)
@@ -29,6 +34,9 @@ export function readUrl(text: string): UrlParts {
   const listen = take('listen')
   if (listen !== undefined && !/^(true|false|postgres(ql)?:.*)$/i.test(listen))
     throw invalid(`listen is '${listen}' in the URL, but must be true, false or the URL of the server itself`)
+  for (const name of parameters.keys())
+    if (nearestName(name, OPTIONS) !== undefined)
+      throw invalid(`In the URL of PostgreSQL: ${unknownOption(name, OPTIONS)}`)
   const rest = parameters.toString()
   return {
     url: rest === '' ? address : `${address}?${rest}`,

@@ -1,6 +1,7 @@
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Store } from '../../contract/store.js'
 import { readUrl } from './address.js'
 import { advisoryLocksOf } from './advisory/index.js'
@@ -45,22 +46,32 @@ export interface PostgresJsLike {
 
 export interface PostgresOptions {
   /** The schema that has Holdfast's tables and routines; it is made when it is missing. `holdfast` unless told. */
-  schema?: string
+  schema?: string | undefined
   /** With a URL: which package to use. Otherwise `pg` or `postgres`, whichever is installed. */
-  driver?: PackageName
+  driver?: PackageName | undefined
   /** With a URL: the most connections, of which one listens. 5 unless told. */
-  connections?: number
+  connections?: number | undefined
   /** With a URL: the TLS options of the driver (its `ssl`). */
-  tls?: object | boolean
+  tls?: object | boolean | undefined
   /**
    * Whether to keep one connection for messages (LISTEN); true unless told. Behind a pooler in transaction mode, which drops them: false, or
    * the URL of the server itself.
    */
-  listen?: boolean | string
+  listen?: boolean | string | undefined
   /** How long an unused resource's row is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
-  retention?: Duration
+  retention?: Duration | undefined
   /** Time other than the server's, for simulations. */
-  env?: Env
+  env?: Env | undefined
+}
+
+const POSTGRES_OPTIONS: OptionNames<PostgresOptions> = {
+  schema: true,
+  driver: true,
+  connections: true,
+  tls: true,
+  listen: true,
+  retention: true,
+  env: true,
 }
 
 /**
@@ -78,9 +89,12 @@ export interface PostgresOptions {
  * ```
  */
 export function postgres(poolOrUrl: string | PostgresPool, options: PostgresOptions = {}): Store {
-  return new PostgresStore(
-    typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options),
-  )
+  return new PostgresStore(userOf(poolOrUrl, options))
+}
+
+function userOf(poolOrUrl: string | PostgresPool, options: PostgresOptions): PostgresUser {
+  checkOptions(options, POSTGRES_OPTIONS, "{ schema: 'locks' }")
+  return typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options)
 }
 
 function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
@@ -94,11 +108,7 @@ function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
   }
   return new PostgresUser({
     openDriver: () => heardBy(openAddress(address, env), options.listen ?? listen, address, env),
-    ...settingsOf({
-      ...(schema === undefined ? {} : { schema }),
-      ...(listen === undefined ? {} : { listen }),
-      ...options,
-    }),
+    ...settingsOf({ ...options, schema: options.schema ?? schema, listen: options.listen ?? listen }),
   })
 }
 
@@ -123,7 +133,7 @@ export function transactionLock<Tx = SqlTransaction>(
   pool: PostgresPool,
   options: Pick<PostgresOptions, 'schema'> = {},
 ): TransactionLock<Tx> {
-  return lockOfPool<Tx>(pool, checkSchema(options.schema ?? 'holdfast'))
+  return lockOfPool<Tx>(pool, schemaOf(options))
 }
 
 /**
@@ -141,7 +151,7 @@ export function transactionLock<Tx = SqlTransaction>(
  * ```
  */
 export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schema'> = {}): AdvisoryLocks {
-  return advisoryLocksOf(pool, checkSchema(options.schema ?? 'holdfast'))
+  return advisoryLocksOf(pool, schemaOf(options))
 }
 
 /**
@@ -159,7 +169,7 @@ export async function sweep(
   poolOrUrl: string | PostgresPool,
   options: PostgresOptions = {},
 ): Promise<number> {
-  const user = typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options)
+  const user = userOf(poolOrUrl, options)
   const name = user.join({ push: () => {}, onGap: () => {} })
   try {
     return await user.sweep()
@@ -217,6 +227,10 @@ function settingsOf(options: PostgresOptions): Omit<PostgresUserOptions, 'openDr
     listen: checkListen(options.listen ?? true),
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   }
+}
+
+function schemaOf(options: Pick<PostgresOptions, 'schema'>): string {
+  return checkSchema(checkOptions(options, { schema: true }, "{ schema: 'locks' }").schema ?? 'holdfast')
 }
 
 function checkSchema(schema: unknown): string {

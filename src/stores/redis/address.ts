@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { unknownOption } from '../../base/options.js'
 import { PACKAGES, type PackageName } from './packages.js'
 
 /** Where a URL leads. */
@@ -82,8 +83,7 @@ function parseDatabase(text: string, kind: Address['kind']): number {
 function parseOptions(query: string): Pick<Address, 'prefix' | 'driver'> {
   const options = new URLSearchParams(query)
   for (const name of options.keys())
-    if (!OPTIONS.includes(name))
-      throw invalid(`A URL of Redis has no option '${name}', only ${OPTIONS.join(', ')}`)
+    if (!OPTIONS.includes(name)) throw invalid(`In the URL of Redis: ${unknownOption(name, OPTIONS)}`)
   const driver = options.get('driver') ?? undefined
   return {
     prefix: options.get('prefix') ?? undefined,

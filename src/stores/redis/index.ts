@@ -1,6 +1,7 @@
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import { type Address, checkPackage, parseAddress } from './address.js'
 import { RedisConnection } from './connection.js'
@@ -38,17 +39,26 @@ export interface NodeRedisLike {
 
 export interface RedisOptions {
   /** What all keys and channels begin with. `holdfast` unless told. */
-  prefix?: string
+  prefix?: string | undefined
   /** With a URL: which package to use. Otherwise `ioredis`, `redis` or `iovalkey`, whichever is installed. */
-  driver?: PackageName
+  driver?: PackageName | undefined
   /** A grant or renewal counts only once so many replicas have it (WAIT). 0 unless told. */
-  replicas?: number
+  replicas?: number | undefined
   /** How long to wait for them. A second unless told. */
-  replicaTimeout?: Duration
+  replicaTimeout?: Duration | undefined
   /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
-  retention?: Duration
+  retention?: Duration | undefined
   /** Time other than the server's, for simulations. */
-  env?: Env
+  env?: Env | undefined
+}
+
+const REDIS_OPTIONS: OptionNames<RedisOptions> = {
+  prefix: true,
+  driver: true,
+  replicas: true,
+  replicaTimeout: true,
+  retention: true,
+  env: true,
 }
 
 /**
@@ -66,6 +76,7 @@ export interface RedisOptions {
  * ```
  */
 export function redis(urlOrClient: string | RedisClient, options: RedisOptions = {}): Store {
+  checkOptions(options, REDIS_OPTIONS, "{ prefix: 'shop' }")
   const address = typeof urlOrClient === 'string' ? withOptions(parseAddress(urlOrClient), options) : null
   if (!address && options.driver !== undefined)
     throw invalid('driver says which package opens a URL; a client of yours is used as it is')

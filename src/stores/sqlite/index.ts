@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions } from '../../base/options.js'
 import type { Store } from '../../contract/store.js'
 import type { DriverName } from '../../drivers/sqlite.js'
 import { readBootId } from './clock.js'
@@ -9,9 +10,9 @@ import { SqliteStore } from './store.js'
 
 export interface SqliteOptions {
   /** Which driver to use. Otherwise `node:sqlite` where Node has it, else `better-sqlite3` or `libsql`, whichever is installed. */
-  driver?: DriverName
+  driver?: DriverName | undefined
   /** Time and timers other than the machine's, for simulations. */
-  env?: Env
+  env?: Env | undefined
 }
 
 const DRIVERS: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
@@ -31,7 +32,7 @@ const DRIVERS: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql
  * ```
  */
 export function sqlite(path: string, options: SqliteOptions = {}): Store {
-  const { driver } = options
+  const { driver } = checkOptions(options, { driver: true, env: true }, "{ driver: 'libsql' }")
   if (driver !== undefined && !DRIVERS.includes(driver))
     throw invalid(`driver is '${driver}', but must be one of ${DRIVERS.join(', ')}`)
   const env = options.env ?? { ...systemEnv, now: machineClock() }

@@ -74,7 +74,10 @@ export class Batch {
     try {
       if (first.length > 0) outcome.resolve((await this.#multi([entry]))[0] as Written)
       else if (operation.type === 'create') {
-        const { path, stat } = await this.#session.write((zk) => zk.create(operation.path, operation))
+        const { data, acl, mode } = operation
+        const { path, stat } = await this.#session.write((zk) =>
+          zk.create(operation.path, { data, acl, mode }),
+        )
         outcome.resolve({ path, zxid: stat.czxid })
       } else {
         const { path } = operation

@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Duration } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
+import { checkOptions, type OptionNames, unknownOption } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import type { Acl, Credentials } from '../../drivers/zookeeper/index.js'
 import { ZooKeeperConnection } from './connection.js'
@@ -12,26 +13,36 @@ import { SharedSession } from './session.js'
 
 export interface ZooKeeperStoreOptions {
   /** How long the session, and with it every hold, outlives its process; the servers have the last word. Default: 10 s. */
-  sessionTimeout?: Duration
+  sessionTimeout?: Duration | undefined
   /** The servers' `tickTime`. Default: 2 s, as theirs. */
-  tick?: Duration
+  tick?: Duration | undefined
   /** The node below which everything is. Default: `/holdfast`. */
-  root?: string
+  root?: string | undefined
   /**
    * Share lines with services that use Curator's `InterProcessMutex` (`curator`) or `InterProcessReadWriteLock` (`curator-read-write`), or
    * Kazoo with `extra_lock_patterns=["-lock-"]`: a resource is then a path below `root`, and there are locks only. Default: lines of our own.
    */
-  shared?: 'curator' | 'curator-read-write'
+  shared?: 'curator' | 'curator-read-write' | undefined
   /** Sent on every connection before anything else. */
-  auth?: readonly Credentials[]
+  auth?: readonly Credentials[] | undefined
   /** Of every node that is made. Default: everybody may do everything. */
-  acl?: readonly Acl[]
+  acl?: readonly Acl[] | undefined
   /** `true`, or options of `node:tls`. Default: no TLS. */
-  tls?: boolean | ConnectionOptions
+  tls?: boolean | ConnectionOptions | undefined
   /** Time and timers other than the machine's, for simulations. */
-  env?: Env
+  env?: Env | undefined
 }
 
+const ZOOKEEPER_OPTIONS: OptionNames<ZooKeeperStoreOptions> = {
+  sessionTimeout: true,
+  tick: true,
+  root: true,
+  shared: true,
+  auth: true,
+  acl: true,
+  tls: true,
+  env: true,
+}
 const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared']
 
 /** The sessions of this process, by what they were asked for with: clients of the same ensemble share one. */
@@ -51,7 +62,7 @@ const sessions = new Map<string, SharedSession>()
  * ```
  */
 export function zookeeper(servers: string, options: ZooKeeperStoreOptions = {}): Store {
-  return new ZooKeeperStore(servers, options)
+  return new ZooKeeperStore(servers, checkOptions(options, ZOOKEEPER_OPTIONS, "{ root: '/locks' }"))
 }
 
 /** What follows `zookeeper:` in a URL: `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`. */
@@ -60,7 +71,7 @@ export function zookeeperFromUrl(rest: string): Store {
   const options: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(query)) {
     if (!URL_OPTIONS.includes(name))
-      throw invalid(`'${name}' is no option of a zookeeper: URL; known are ${URL_OPTIONS.join(', ')}`)
+      throw invalid(`In the URL of ZooKeeper: ${unknownOption(name, URL_OPTIONS)}`)
     options[name] = value
   }
   return zookeeper(servers, options)

@@ -34,7 +34,7 @@ export class SharedSession {
   #validUntil = -Infinity
   #silentSince: number | null = null
 
-  constructor(servers: string, options: ZooKeeperOptions & { env: Env; acl?: readonly Acl[] }) {
+  constructor(servers: string, options: ZooKeeperOptions & { env: Env; acl?: readonly Acl[] | undefined }) {
     const { acl, ...rest } = options
     this.#servers = servers
     this.#options = rest

@@ -49,7 +49,7 @@ export const onceCases: readonly CaseSpec[] = [
     title: 'a run that was fast is not repeated within atLeast, and is after it',
     behaviours: [15],
     async run(scene) {
-      const options = { atLeast: 700, atMost: '1m' }
+      const options = { atLeast: 700, atMost: '1m' } as const
       const startedAt = now()
       assert.deepEqual(await scene.client().once('nightly', options, () => 1), { ran: true, value: 1 })
       await scene.empty('once:nightly')

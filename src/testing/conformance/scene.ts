@@ -24,7 +24,7 @@ export const IMPATIENT_MS = 3000
 export const FORGIVING_MS = 6000
 
 /** For clients that no case disturbs: a machine on which many processes start at once may not answer for long. */
-const PATIENT = { storeTimeout: '30s' }
+const PATIENT = { storeTimeout: '30s' } as const
 
 /** The names that cases about every lock use: where somebody else holds permits, it does so of these. */
 const NAMES = ['door', 'window']

@@ -53,7 +53,7 @@ export function runCasesOnZooKeeper(
       name: title,
       async open() {
         const root = `/conformance-${place++}`
-        const options = { sessionTimeout: SESSION_TIMEOUT, tick: '200ms', root }
+        const options = { sessionTimeout: SESSION_TIMEOUT, tick: '200ms', root } as const
         const url = `zookeeper://${servers.address}?root=${root}&sessionTimeout=${SESSION_TIMEOUT}&tick=200ms`
         return { store: () => zookeeper(servers.address, options), url, dispose: async () => {} }
       },

@@ -2,15 +2,18 @@ import { type Duration, toMs } from '../../../base/duration.js'
 import { type Cancel, systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
 import { checkName } from '../../../base/names.js'
+import { checkOptions, type OptionNames } from '../../../base/options.js'
 import type { SessionHold } from './hold.js'
 import type { SessionLines, Waiter } from './lines.js'
 
 export interface SessionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
-  wait?: Duration
+  wait?: Duration | undefined
   /** Ends the wait. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
+
+const SESSION_LOCK_OPTIONS: OptionNames<SessionLockOptions> = { wait: true, signal: true }
 
 /** Locks of GET_LOCK, all on one connection of a pool. Made by `sessionLock`. */
 export class SessionLock {
@@ -36,7 +39,7 @@ export class SessionLock {
    */
   async acquire(name: string, options: SessionLockOptions = {}): Promise<SessionHold> {
     checkName(name, 'The name of a lock')
-    const { wait = Infinity, signal } = options
+    const { wait = Infinity, signal } = checkOptions(options, SESSION_LOCK_OPTIONS, "{ wait: '5s' }")
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     if (signal?.aborted) throw aborted(name, signal)
     return new Promise((resolve, reject) => {

@@ -1,6 +1,7 @@
 import { type Duration, toMs } from '../../../base/duration.js'
 import { type Env, systemEnv } from '../../../base/env.js'
 import { HoldfastError } from '../../../base/errors.js'
+import { checkOptions, type OptionNames } from '../../../base/options.js'
 import type { Driver } from '../driver.js'
 import type { PgPool } from '../pg.js'
 import { Desk } from './desk.js'
@@ -10,10 +11,12 @@ import { keyOf } from './key.js'
 
 export interface AdvisoryOptions {
   /** How long to wait for the lock. For ever unless told. */
-  wait?: Duration
+  wait?: Duration | undefined
   /** Gives up when it aborts. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
+
+const ADVISORY_OPTIONS: OptionNames<AdvisoryOptions> = { wait: true, signal: true }
 
 /** The advisory locks of one process on one pool, all in one session. Made by `advisory`. */
 export class AdvisoryLocks {
@@ -39,7 +42,7 @@ export class AdvisoryLocks {
    * ```
    */
   async acquire(name: string | bigint, options: AdvisoryOptions = {}): Promise<AdvisoryHold> {
-    const { wait = Infinity, signal } = options
+    const { wait = Infinity, signal } = checkOptions(options, ADVISORY_OPTIONS, "{ wait: '5s' }")
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     const hold = await this.#enter(name, waitMs, signal)
     if (hold) return hold

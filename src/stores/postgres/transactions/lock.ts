@@ -3,6 +3,7 @@ import { type Duration, toMs } from '../../../base/duration.js'
 import { type Env, systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
 import { checkName } from '../../../base/names.js'
+import { checkOptions, type OptionNames } from '../../../base/options.js'
 import { encodeText } from '../../../base/text.js'
 import type { Driver } from '../driver.js'
 import { explain, isBusy, isMissing, isUndone } from '../failures.js'
@@ -12,11 +13,12 @@ import type { Transaction, Transactions } from './transactions.js'
 
 export interface TransactionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
-  wait?: Duration
+  wait?: Duration | undefined
   /** The isolation of the transaction; the database's default unless told. Inside another run it is that one's. */
-  isolation?: 'read committed' | 'repeatable read' | 'serializable'
+  isolation?: 'read committed' | 'repeatable read' | 'serializable' | undefined
 }
 
+const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = { wait: true, isolation: true }
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /** What the callback of a run belongs to. */
@@ -74,7 +76,7 @@ export class TransactionLock<Tx> {
     options: TransactionLockOptions = {},
   ): Promise<T> {
     checkName(name, 'The name of a lock')
-    const { wait = Infinity, isolation } = options
+    const { wait = Infinity, isolation } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     if (isolation !== undefined && !ISOLATIONS.includes(isolation))
       throw invalid(`isolation is '${isolation}', but must be one of ${ISOLATIONS.join(', ')}`)

@@ -1,0 +1,88 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+/** Inside the package, so that `import 'holdfast'` leads to its own build. */
+const folder = join(root, `.cache/types-${process.pid}`)
+
+/** What compiles in an application, and what does not, with `exactOptionalPropertyTypes`. */
+const CODE = `
+import { type AcquireOptions, type Duration, Holdfast, type HoldfastOptions } from 'holdfast'
+import { replaceFile } from 'holdfast/fence'
+import { memory } from 'holdfast/memory'
+import { mysql } from 'holdfast/mysql'
+import { postgres } from 'holdfast/postgres'
+import { redis } from 'holdfast/redis'
+import { sqlite } from 'holdfast/sqlite'
+import { LockManager } from 'holdfast/web-locks'
+import { zookeeper } from 'holdfast/zookeeper'
+
+const locks = new Holdfast(memory({ env: undefined }), { space: undefined, storeTimeout: undefined })
+const mutex = locks.mutex('a', { order: undefined })
+
+// Durations: milliseconds, or a number and a unit.
+const fine: Duration[] = [0, 30_000, Infinity, '500ms', '1.5s', '30s', '30 s', '5m', '2h', '1d']
+await mutex.acquire({ wait: '5s', lease: 30_000, maxHold: '10m' })
+// @ts-expect-error seconds or milliseconds?
+await mutex.acquire({ lease: '30' })
+// @ts-expect-error no such unit
+await mutex.acquire({ lease: '30sec' })
+// @ts-expect-error no number
+await mutex.acquire({ lease: 's' })
+// @ts-expect-error two of them
+await mutex.acquire({ lease: '1m 30s' })
+// @ts-expect-error any text: read it with a cast, it is checked when it is used
+const fromOutside: Duration = process.env['LEASE'] ?? '30s'
+
+// Options that may be undefined, as they are in a function that passes its own on.
+export async function passedOn(signal: AbortSignal | undefined, options: Partial<AcquireOptions>) {
+  await mutex.acquire({ signal, wait: options.wait, lease: undefined, owner: undefined, label: undefined })
+  await mutex.tryAcquire({ signal })
+  await locks.semaphore('gpu', 2).acquire({ permits: undefined, signal })
+  await locks.all(['a', 'b']).run(async () => {}, { signal })
+  await locks.latch('go', 1, { retention: undefined }).wait({ wait: undefined, signal })
+  await locks.barrier('phase', 2).meet({ lease: undefined, signal })
+  await locks.election('boss').campaign({ id: undefined, signal })
+  locks.election('boss').observe({ signal })
+  locks.inspect({ prefix: undefined })
+  await locks.breakHold('a', { fence: undefined })
+  await locks.once('a', { atLeast: '1m', atMost: '1h', label: undefined }, async () => {})
+  const client: HoldfastOptions = { presence: undefined, order: undefined, env: undefined }
+  await Holdfast.open('memory:', client)
+  sqlite('./locks.db', { driver: undefined })
+  redis('redis://localhost', { prefix: undefined, replicas: undefined })
+  postgres('postgres://localhost/app', { schema: undefined, listen: undefined, tls: undefined })
+  mysql('mysql://localhost/app', { prefix: undefined, tls: undefined })
+  zookeeper('localhost:2181', { root: undefined, acl: undefined, auth: undefined })
+  new LockManager(locks, { lease: undefined })
+  await replaceFile(1, './a', '', { wait: undefined, database: undefined })
+}
+
+// @ts-expect-error a misspelled option
+await mutex.acquire({ wiat: '5s' })
+// @ts-expect-error it never waits
+await mutex.tryAcquire({ wait: '5s' })
+// @ts-expect-error a misspelled option
+new Holdfast(memory(), { spce: 'shop' })
+`
+
+it('options that are wrong do not compile, and those that may be undefined do', async () => {
+  mkdirSync(folder, { recursive: true })
+  try {
+    writeFileSync(join(folder, 'code.ts'), CODE)
+    const compilerOptions = { noEmit: true, noUnusedLocals: false }
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['code.ts'] }),
+    )
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const output = await new Promise<string>((resolve) => {
+      execFile(process.execPath, [tsc, '-p', folder], (_error, stdout, stderr) => resolve(stdout + stderr))
+    })
+    expect(output).toBe('')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
