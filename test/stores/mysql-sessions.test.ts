@@ -13,6 +13,7 @@ import {
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
 import { openPool, type Pool } from './mysql/pools.js'
+import { type Contender, expectEqualShare, sharesOf } from './shares.js'
 
 describeOn('mariadb', 'the session locks of MySQL', () => {
   let server: MariadbServer
@@ -38,14 +39,16 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
     afterEach(async () => {
       await Promise.all(pools.splice(0).map((pool) => pool.end()))
     })
-    /** Its only connection can be had. */
-    async function isGivenBack(pool: Pool): Promise<void> {
-      const connection: { release(): unknown } = await inTime<{ release(): unknown }>(
-        'the connection',
-        pool.getConnection(),
-      )
-      await connection.release()
+    /** All its connections can be had at once. */
+    async function isGivenBack(pool: Pool, most = 1): Promise<void> {
+      const all = Array.from({ length: most }, (): Promise<{ release(): unknown }> => pool.getConnection())
+      for (const connection of await inTime('the connections', Promise.all(all))) await connection.release()
     }
+    /** How many wait inside GET_LOCK. */
+    const waiting = async (): Promise<number> =>
+      Number(
+        await server.query("select count(*) from information_schema.processlist where state = 'User lock'"),
+      )
     const free = (name: string): Promise<string> => server.query(`select is_free_lock('${name}')`)
 
     it('exclude those who use GET_LOCK themselves, and are excluded by them', async () => {
@@ -120,8 +123,8 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
       await hold.release()
     })
 
-    it('exclude each other between processes, with fences that grow', async () => {
-      const all = Array.from({ length: 4 }, () => sessionLock(open()))
+    it.each([3, 10])('exclude each other between pools of %i, with fences that grow', async (most) => {
+      const all = Array.from({ length: 4 }, () => sessionLock(open(most)))
       const fences: number[] = []
       let inside = 0
       const work = async (locks: (typeof all)[number]): Promise<void> => {
@@ -160,6 +163,110 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
         await eventually('the loss', () => hold.signal.aborted)
       })
       await rejectsWith('HOLD_LOST', running)
+    })
+
+    it('get their share beside programs that wait in GET_LOCK', async () => {
+      const locks = sessionLock(open(10))
+      const native = async (): Promise<Contender> => {
+        const ask = await stranger()
+        return async (work) => {
+          expect(await ask("get_lock('share', 60)")).toBe(1)
+          await work()
+          expect(await ask("release_lock('share')")).toBe(1)
+        }
+      }
+      const natives = await Promise.all(Array.from({ length: 4 }, native))
+      const shares = await inTime(
+        'all entries',
+        sharesOf([(work) => locks.run('share', work), ...natives], 100),
+        50_000,
+      )
+      expectEqualShare(shares)
+    }, 60_000)
+
+    it('leave the queue of the server when nobody wants the lock any more', async () => {
+      const [pool, ask] = [open(4), await stranger()]
+      const locks = sessionLock(pool)
+      await ask("get_lock('report', 0)")
+      const quit = new AbortController()
+      const [first, second] = [{ signal: quit.signal }, { wait: '1m' as const }]
+      const aborted = locks.acquire('report', first)
+      const next = locks.acquire('report', second)
+      await eventually('a wait in the queue', async () => (await waiting()) === 1)
+      const other = await locks.acquire('other')
+      quit.abort()
+      await rejectsWith('ABORTED', aborted)
+      // The next one of this process has its place.
+      await ask("release_lock('report')")
+      await (await inTime('the next one', next)).release()
+      await ask("get_lock('report', 0)")
+      const late = new AbortController()
+      const alone = locks.acquire('report', { signal: late.signal })
+      await eventually('a wait in the queue', async () => (await waiting()) === 1)
+      late.abort()
+      await rejectsWith('ABORTED', alone)
+      await eventually('nobody in the queue', async () => (await waiting()) === 0)
+      expect(other.isValid).toBe(true)
+      expect(await other.release()).toBe(true)
+      await isGivenBack(pool, 4)
+      expect(await ask("release_lock('report')")).toBe(1)
+      expect(await free('report')).toBe('1')
+    })
+
+    it('keep nothing that was granted while its caller gave up', async () => {
+      const [pool, ask] = [open(4), await stranger()]
+      const locks = sessionLock(pool)
+      for (let round = 0; round < 10; round++) {
+        await ask("get_lock('race', 60)")
+        const quit = new AbortController()
+        const attempt = locks.acquire('race', { signal: quit.signal }).catch(() => null)
+        await eventually('a wait in the queue', async () => (await waiting()) === 1)
+        const released = ask("release_lock('race')")
+        if (round % 2) await pass(round / 3)
+        quit.abort()
+        await released
+        await (await inTime('the outcome', attempt))?.release()
+      }
+      await isGivenBack(pool, 4)
+      expect(await free('race')).toBe('1')
+    })
+
+    it('go on when the connection that waits is killed, and lose nothing', async () => {
+      const [locks, ask] = [sessionLock(open(4)), await stranger()]
+      await ask("get_lock('report', 0)")
+      const other = await locks.acquire('other')
+      const next = locks.acquire('report', { wait: '1m' })
+      for (let round = 0; round < 2; round++) {
+        await eventually('a wait in the queue', async () => (await waiting()) === 1)
+        const who = await server.query(
+          "select id from information_schema.processlist where state = 'User lock'",
+        )
+        await server.query(`kill ${who}`)
+        await eventually('its end', async () => {
+          const found = await server.query(
+            `select count(*) from information_schema.processlist where id = ${who}`,
+          )
+          return found === '0'
+        })
+      }
+      await ask("release_lock('report')")
+      const hold = await inTime('the hold', next)
+      expect([hold.isValid, other.isValid]).toEqual([true, true])
+      expect([await hold.release(), await other.release()]).toEqual([true, true])
+    })
+
+    it('serve more names that are taken than connections may wait, with half of the pool', async () => {
+      const [pool, ask] = [open(4), await stranger()]
+      const locks = sessionLock(pool)
+      const names = Array.from({ length: 6 }, (_, number) => `taken:${number}`)
+      for (const name of names) await ask(`get_lock('${name}', 0)`)
+      const all = Promise.all(names.map((name) => locks.run(name, () => pass(1))))
+      await eventually('a wait in the queue', async () => (await waiting()) === 1)
+      // The rest of the pool is the application's.
+      await isGivenBack(pool, 2)
+      for (const name of names) await ask(`release_lock('${name}')`)
+      await inTime('all of them', all)
+      await isGivenBack(pool, 4)
     })
 
     it('give a wait up when its signal aborts, and leave nothing behind', async () => {

@@ -2,11 +2,19 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { deferred } from '../../src/base/deferred.js'
 import { advisory } from '../../src/stores/postgres/index.js'
-import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/testing/conformance/checks.js'
+import {
+  eventually,
+  inTime,
+  pass,
+  rejectsWith,
+  throwsWith,
+  Watched,
+} from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
 import { openPgPool, openPool } from './postgres/pools.js'
+import { type Contender, expectEqualShare, sharesOf } from './shares.js'
 
 /** As the page has it for other languages. */
 const KEY_IN_SQL = "('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
@@ -39,6 +47,14 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
   }
   const lockSessions = async (): Promise<string[]> =>
     (await server.query("select distinct pid from pg_locks where locktype = 'advisory'")).split('\n')
+
+  /** How many wait inside the server. */
+  const waiting = async (): Promise<number> =>
+    Number(await server.query("select count(*) from pg_locks where locktype = 'advisory' and not granted"))
+  const isIdle = ({ pool }: { pool: pg.Pool }): Promise<void> =>
+    eventually('all connections idle', () => pool.waitingCount === 0 && pool.idleCount === pool.totalCount)
+  const isFree = async (): Promise<boolean> =>
+    (await server.query("select count(*) from pg_locks where locktype = 'advisory'")) === '0'
 
   it('excludes strangers who take the same key, and waits for them', async () => {
     const locks = openLocks()
@@ -98,24 +114,27 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     expect(new Set(seen.map(({ fence }) => fence)).size).toBe(20)
   })
 
-  it('keeps the sessions of several pools apart, and no fence comes twice', async () => {
-    const all = [openLocks(), openLocks(), openLocks()]
-    const fences: number[] = []
-    let inside = 0
-    const runs = all.flatMap((locks) =>
-      Array.from({ length: 10 }, () =>
-        locks.run('shared', async ({ fence }) => {
-          expect(++inside).toBe(1)
-          fences.push(fence)
-          await locks.pool.query('select 1')
-          inside--
-        }),
-      ),
-    )
-    await inTime('all', Promise.all(runs), 50_000)
-    expect(fences).toEqual(fences.toSorted((a, b) => a - b))
-    expect(new Set(fences).size).toBe(30)
-  })
+  it.each([3, 10])(
+    'keeps the sessions of several pools of %i apart, and no fence comes twice',
+    async (max) => {
+      const all = [openLocks(max), openLocks(max), openLocks(max)]
+      const fences: number[] = []
+      let inside = 0
+      const runs = all.flatMap((locks) =>
+        Array.from({ length: 10 }, () =>
+          locks.run('shared', async ({ fence }) => {
+            expect(++inside).toBe(1)
+            fences.push(fence)
+            await locks.pool.query('select 1')
+            inside--
+          }),
+        ),
+      )
+      await inTime('all', Promise.all(runs), 50_000)
+      expect(fences).toEqual(fences.toSorted((a, b) => a - b))
+      expect(new Set(fences).size).toBe(30)
+    },
+  )
 
   it('tells the loss of all its locks when their connection dies, and goes on with another', async () => {
     const locks = openLocks()
@@ -144,30 +163,53 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     await inTime('the waiter', waiting.promise)
   })
 
-  it('goes on, with no other error than the loss, while its sessions are terminated again and again', async () => {
-    const pools = [openLocks(), openLocks(), openLocks()]
-    const errors: unknown[] = []
-    let [isOver, grants] = [false, 0]
-    const loops = pools.flatMap((locks) =>
-      [1, 2, 3].map(async () => {
-        while (!isOver)
-          await locks
-            .run('counter', async () => {
-              grants++
-              await server.query('select 1')
-            })
-            .catch((error) => errors.push(error.code))
-      }),
-    )
-    for (let round = 1; round <= 10; round++) {
-      await eventually('more grants', () => grants >= round * 3)
-      const held = "select pid from pg_locks where locktype = 'advisory'"
-      await server.query(`select pg_terminate_backend(pid) from (${held}) h`)
+  it.each([3, 10])(
+    'goes on, with no other error than the loss, while the sessions of pools of %i are terminated again and again',
+    async (max) => {
+      const pools = [openLocks(max), openLocks(max), openLocks(max)]
+      const errors: unknown[] = []
+      let [isOver, grants] = [false, 0]
+      const loops = pools.flatMap((locks) =>
+        [1, 2, 3].map(async () => {
+          while (!isOver)
+            await locks
+              .run('counter', async () => {
+                grants++
+                await server.query('select 1')
+              })
+              .catch((error) => errors.push(error.code))
+        }),
+      )
+      for (let round = 1; round <= 10; round++) {
+        await eventually('more grants', () => grants >= round * 3)
+        const held = "select pid from pg_locks where locktype = 'advisory'"
+        await server.query(`select pg_terminate_backend(pid) from (${held}) h`)
+      }
+      isOver = true
+      await inTime('the end', Promise.all(loops))
+      expect(new Set([...errors, 'HOLD_LOST'])).toEqual(new Set(['HOLD_LOST']))
+    },
+    120_000,
+  )
+
+  it('gets its share beside programs that wait in pg_advisory_lock', async () => {
+    const locks = openLocks(10)
+    const native = async (): Promise<Contender> => {
+      const other = await stranger()
+      return async (work) => {
+        await other.query('select pg_advisory_lock(11)')
+        await work()
+        await other.query('select pg_advisory_unlock(11)')
+      }
     }
-    isOver = true
-    await inTime('the end', Promise.all(loops))
-    expect(new Set([...errors, 'HOLD_LOST'])).toEqual(new Set(['HOLD_LOST']))
-  }, 120_000)
+    const natives = await Promise.all(Array.from({ length: 4 }, native))
+    const shares = await inTime(
+      'all entries',
+      sharesOf([(work) => locks.run(11n, work), ...natives], 100),
+      50_000,
+    )
+    expectEqualShare(shares)
+  }, 60_000)
 
   it('gives back what comes after its caller has given up', async () => {
     const locks = openLocks()
@@ -185,9 +227,108 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
       setTimeout(() => early.abort(), round % 5)
       await (await attempt)?.release()
     }
-    const isFree = async (): Promise<boolean> =>
-      (await server.query("select count(*) from pg_locks where locktype = 'advisory'")) === '0'
     await eventually('nothing left behind', isFree)
+  })
+
+  it('leaves the queue of the server when nobody wants the lock any more', async () => {
+    const locks = openLocks(4)
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(9)')
+    const quit = new AbortController()
+    const aborted = locks.acquire(9n, { signal: quit.signal })
+    const next = locks.acquire(9n)
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    const held = await locks.acquire('other')
+    quit.abort()
+    await rejectsWith('ABORTED', aborted)
+    // The next one of this process has its place.
+    await other.query('select pg_advisory_unlock(9)')
+    await (await inTime('the next one', next)).release()
+    await other.query('select pg_advisory_lock(9)')
+    const late = new AbortController()
+    const alone = locks.acquire(9n, { signal: late.signal })
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    late.abort()
+    await rejectsWith('ABORTED', alone)
+    await eventually('nobody in the queue', async () => (await waiting()) === 0)
+    expect(held.isValid).toBe(true)
+    expect(await held.release()).toBe(true)
+    await isIdle(locks)
+    await other.query('select pg_advisory_unlock(9)')
+    expect(await isFree()).toBe(true)
+  })
+
+  it('keeps nothing that was granted while its caller gave up', async () => {
+    const locks = openLocks(4)
+    const other = await stranger()
+    for (let round = 0; round < 10; round++) {
+      await other.query('select pg_advisory_lock(10)')
+      const quit = new AbortController()
+      const attempt = locks.acquire(10n, { signal: quit.signal }).catch(() => null)
+      await eventually('a wait in the queue', async () => (await waiting()) === 1)
+      const released = other.query('select pg_advisory_unlock(10)')
+      if (round % 2) await pass(round / 3)
+      quit.abort()
+      await released
+      await (await inTime('the outcome', attempt))?.release()
+    }
+    await isIdle(locks)
+    expect(await isFree()).toBe(true)
+  })
+
+  it('goes on when the connection that waits is terminated, and loses nothing', async () => {
+    const locks = openLocks(4)
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(12)')
+    const held = await locks.acquire('other')
+    const next = locks.acquire(12n)
+    for (let round = 0; round < 2; round++) {
+      await eventually('a wait in the queue', async () => (await waiting()) === 1)
+      const who = await server.query("select pid from pg_locks where locktype = 'advisory' and not granted")
+      await server.query(`select pg_terminate_backend(${who})`)
+      await eventually('its end', async () => {
+        return (await server.query(`select count(*) from pg_stat_activity where pid = ${who}`)) === '0'
+      })
+    }
+    await other.query('select pg_advisory_unlock(12)')
+    const hold = await inTime('the hold', next)
+    expect([hold.isValid, held.isValid]).toEqual([true, true])
+    expect([await hold.release(), await held.release()]).toEqual([true, true])
+  })
+
+  it('serves more keys that are taken than connections may wait, with half of the pool', async () => {
+    const locks = openLocks(4)
+    const other = await stranger()
+    const keys = Array.from({ length: 6 }, (_each, index) => BigInt(100 + index))
+    for (const key of keys) await other.query('select pg_advisory_lock($1)', [key])
+    const all = Promise.all(keys.map((key) => locks.run(key, () => pass(1))))
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    // The rest of the pool is the application's.
+    const rest = await inTime('the rest', Promise.all([locks.pool.connect(), locks.pool.connect()]))
+    for (const client of rest) client.release()
+    for (const key of keys) await other.query('select pg_advisory_unlock($1)', [key])
+    await inTime('all of them', all)
+    await isIdle(locks)
+  })
+
+  it('waits in the queue under a time limit for statements, and counts in any isolation', async () => {
+    await server.query(`create role strict login superuser;
+      alter role strict set statement_timeout = '200ms';
+      alter role strict set default_transaction_isolation = 'repeatable read'`)
+    const pool = openPgPool(server.url.replace('postgres@', 'strict@'), 4)
+    endings.push(() => pool.end())
+    const other = await stranger()
+    const before = await openLocks().run(13n, ({ fence }) => fence)
+    await other.query('select pg_advisory_lock(13)')
+    const next = new Watched(advisory(pool).acquire(13n))
+    const asked = async (): Promise<string> =>
+      server.query("select query_start from pg_stat_activity where wait_event = 'advisory'")
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    const first = await asked()
+    await eventually('another one', async () => ![first, ''].includes(await asked()))
+    expect(next.isSettled).toBe(false)
+    await other.query('select pg_advisory_unlock(13)')
+    expect((await inTime('the hold', next.promise)).fence).toBeGreaterThan(before)
   })
 
   it('says what is wrong with a read-only server, and keeps no lock there', async () => {

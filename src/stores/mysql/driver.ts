@@ -25,6 +25,12 @@ interface PromisePool {
   end(): Promise<unknown>
 }
 
+/** Where either package says how large its pool is. */
+interface Sized {
+  pool?: { config?: { connectionLimit?: unknown } }
+  totalConnections?: () => number
+}
+
 /** What an UPDATE has done. */
 export interface Changed {
   readonly rows: number
@@ -55,6 +61,15 @@ export class Driver {
     this.#pool = asPromisePool(pool)
     this.#isOurs = isOurs
     this.#isMysql2 = !('totalConnections' in this.#pool)
+  }
+
+  /** How many connections it may have, as far as the package tells; 0: it does not. */
+  size(): number {
+    const { pool, totalConnections } = this.#pool as PromisePool & Sized
+    const limit = pool?.config?.connectionLimit
+    if (typeof limit === 'number') return limit === 0 ? Infinity : limit
+    // mariadb says how many it has.
+    return typeof totalConnections === 'function' ? totalConnections.call(this.#pool) : 0
   }
 
   async lend(): Promise<Lent> {

@@ -11,6 +11,8 @@ const NO_SUCH_TABLE = 1146
 const NO_SUCH_ROUTINE = 1305
 const ROUTINE_EXISTS = 1304
 const DRIVERS_OWN = 45_000
+/** KILL QUERY, and time limits for statements. */
+const INTERRUPTED: readonly number[] = [1317, 1969, 3024]
 /** Shutting down, KILL, idle for too long. */
 const ENDED: readonly number[] = [1053, 1927, 4031]
 
@@ -80,6 +82,11 @@ export function isRecordChanged(error: unknown): boolean {
 /** Whether a savepoint is gone, as it is where the transaction has ended. MySQL has one number for all that is named and missing. */
 export function isSavepointMissing(error: unknown): boolean {
   return numberOf(error) === NO_SUCH_ROUTINE
+}
+
+/** Whether the statement was ended from outside, or by a time limit. */
+export function isInterrupted(error: unknown): boolean {
+  return INTERRUPTED.includes(numberOf(error) ?? 0)
 }
 
 /** Whether a part of the schema is not there. */

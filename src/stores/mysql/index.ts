@@ -123,8 +123,8 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * Locks of GET_LOCK, for those who share them with programs that use it already. All locks of a pool are on one connection of it, however many they are; there is no lease
- * and no order of arrival, and the loss of the connection is the loss of all of them (`hold.signal`). They do not exclude a mutex of the same name.
+ * Locks of GET_LOCK, shared with programs that use it already. Up to four connections of the pool hold them and wait for them in the server's queue. A lock is lost
+ * with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
  *
  * @example
  * ```ts

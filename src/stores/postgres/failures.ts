@@ -66,6 +66,11 @@ export function isBusy(error: unknown): boolean {
   return sqlState(error) === '55P03'
 }
 
+/** The statement was ended from outside, or by a time limit. */
+export function isCanceled(error: unknown): boolean {
+  return sqlState(error) === '57014'
+}
+
 export function isUnprepared(error: unknown): boolean {
   return UNPREPARED.includes(sqlState(error) ?? '')
 }

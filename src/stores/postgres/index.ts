@@ -137,8 +137,8 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * PostgreSQL's own advisory locks (`pg_advisory_lock`), for those who share them with programs in other languages. All that a process holds are in one session,
- * on one connection of the pool, and are lost with it; `hold.signal` tells. They have no lease and no line, and do not exclude a mutex of the same name.
+ * PostgreSQL's own advisory locks (`pg_advisory_lock`), shared with programs in other languages. Up to four connections of the pool hold them and wait for them in
+ * the server's queue. A lock is lost with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
  *
  * @example
  * ```ts

@@ -1,11 +1,12 @@
+import { systemEnv } from '../../../base/env.js'
+import { SessionLocks } from '../../../drivers/session-locks/locks.js'
 import { Driver, type MysqlPool } from '../driver.js'
 import { Runner } from '../runner.js'
 import type { Names } from '../sql/names.js'
-import { SessionLines } from './lines.js'
 import { SessionLock } from './lock.js'
 import { SessionServer } from './server.js'
 
-/** One for each pool and set of tables: all locks of a pool are on one connection, and two tasks of a process never hold the same one. */
+/** One for each pool and set of tables: two tasks of a process never hold the same lock. */
 const locks = new WeakMap<object, Map<string, SessionLock>>()
 
 export function sessionLockOfPool(pool: MysqlPool, names: Names, createSchema: boolean): SessionLock {
@@ -20,5 +21,5 @@ export function sessionLockOfPool(pool: MysqlPool, names: Names, createSchema: b
 
 function make(driver: Driver, names: Names, createSchema: boolean): SessionLock {
   const runner = new Runner({ openDriver: async () => driver, names, createSchema })
-  return new SessionLock(new SessionLines(new SessionServer(driver, runner)))
+  return new SessionLock(new SessionLocks(new SessionServer(driver, runner), systemEnv))
 }

@@ -3,8 +3,11 @@ import { type Cancel, systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
 import { checkName } from '../../../base/names.js'
 import { checkOptions, type OptionNames } from '../../../base/options.js'
-import type { SessionHold } from './hold.js'
-import type { SessionLines, Waiter } from './lines.js'
+import type { Waiter } from '../../../drivers/session-locks/line.js'
+import type { SessionLocks } from '../../../drivers/session-locks/locks.js'
+import { SessionHold } from './hold.js'
+import { sessionLockName } from './names.js'
+import type { Session } from './session.js'
 
 export interface SessionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
@@ -15,13 +18,13 @@ export interface SessionLockOptions {
 
 const SESSION_LOCK_OPTIONS: OptionNames<SessionLockOptions> = { wait: true, signal: true }
 
-/** Locks of GET_LOCK, all on one connection of a pool. Made by `sessionLock`. */
+/** Locks of GET_LOCK, on connections of a pool. Made by `sessionLock`. */
 export class SessionLock {
-  readonly #lines: SessionLines
+  readonly #locks: SessionLocks<Session>
 
   /** @internal */
-  constructor(lines: SessionLines) {
-    this.#lines = lines
+  constructor(locks: SessionLocks<Session>) {
+    this.#locks = locks
   }
 
   /**
@@ -42,29 +45,36 @@ export class SessionLock {
     const { wait = Infinity, signal } = checkOptions(options, SESSION_LOCK_OPTIONS, "{ wait: '5s' }")
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     if (signal?.aborted) throw aborted(name, signal)
+    const lock = { key: sessionLockName(name), name }
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        name,
-        isPatient: waitMs > 0,
-        grant: (hold) => settle(() => resolve(hold)),
-        refuse: () => waiter.fail(busy(name, waitMs)),
-        fail: (error) => settle(() => reject(error)),
-      }
       let cancel: Cancel = () => {}
-      const settle = (how: () => void): void => {
+      const end = (): void => {
         cancel()
         signal?.removeEventListener('abort', onAbort)
-        how()
+      }
+      const waiter: Waiter = {
+        isBrief: waitMs === 0,
+        enter: (fence, free) => {
+          end()
+          const hold = new SessionHold(name, fence, free)
+          resolve(hold)
+          return hold
+        },
+        refuse: () => waiter.fail(busy(name, waitMs)),
+        fail: (error) => {
+          end()
+          reject(error)
+        },
       }
       const giveUp = (error: HoldfastError): void => {
-        this.#lines.leave(waiter)
+        this.#locks.leave(lock, waiter)
         waiter.fail(error)
       }
       const onAbort = (): void => giveUp(aborted(name, signal))
+      const onLate = (): void => giveUp(this.#locks.failureOf(lock) ?? busy(name, waitMs))
       signal?.addEventListener('abort', onAbort)
-      if (waitMs !== Infinity && waitMs > 0)
-        cancel = systemEnv.timer(waitMs, () => giveUp(busy(name, waitMs)), { keepAlive: true })
-      this.#lines.join(waiter)
+      if (waitMs > 0 && waitMs < Infinity) cancel = systemEnv.timer(waitMs, onLate, { keepAlive: true })
+      this.#locks.join(lock, waiter)
     })
   }
 

@@ -14,11 +14,16 @@ export function sessionLockRoutine(names: Names): string {
   DECLARE v_fence BIGINT DEFAULT 0;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; DO RELEASE_LOCK(p_lock); RESIGNAL; END;
   IF IS_FREE_LOCK(p_lock) AND GET_LOCK(p_lock, 0) THEN
-    INSERT INTO ${names.sessionLock} (name_hash, name, fence) VALUES (p_hash, p_name, LAST_INSERT_ID(${WALL}))
-      ON DUPLICATE KEY UPDATE fence = LAST_INSERT_ID(GREATEST(fence + 1, VALUES(fence)));
+    ${countSessionLock(names, 'p_hash, p_name')};
     SET v_fence = LAST_INSERT_ID();
     COMMIT;
   END IF;
   SELECT v_fence AS answer;`,
   )
+}
+
+/** Counts a lock that this session has; the fence is its LAST_INSERT_ID. `counter`: the hash and the name. */
+export function countSessionLock({ sessionLock }: Names, counter: string): string {
+  return `INSERT INTO ${sessionLock} (name_hash, name, fence) VALUES (${counter}, LAST_INSERT_ID(${WALL}))
+      ON DUPLICATE KEY UPDATE fence = LAST_INSERT_ID(GREATEST(fence + 1, VALUES(fence)))`
 }

@@ -1,13 +1,15 @@
 import { type Duration, toMs } from '../../../base/duration.js'
-import { type Env, systemEnv } from '../../../base/env.js'
+import { type Cancel, type Env, systemEnv } from '../../../base/env.js'
 import { HoldfastError } from '../../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../../base/options.js'
+import type { Waiter } from '../../../drivers/session-locks/line.js'
+import { SessionLocks } from '../../../drivers/session-locks/locks.js'
 import type { Driver } from '../driver.js'
 import type { PgPool } from '../pg.js'
-import { Desk } from './desk.js'
-import type { Waiter } from './door.js'
 import { AdvisoryHold } from './hold.js'
 import { keyOf } from './key.js'
+import { AdvisoryServer } from './server.js'
+import type { Session } from './session.js'
 
 export interface AdvisoryOptions {
   /** How long to wait for the lock. For ever unless told. */
@@ -18,14 +20,14 @@ export interface AdvisoryOptions {
 
 const ADVISORY_OPTIONS: OptionNames<AdvisoryOptions> = { wait: true, signal: true }
 
-/** The advisory locks of one process on one pool, all in one session. Made by `advisory`. */
+/** The advisory locks of one process on one pool. Made by `advisory`. */
 export class AdvisoryLocks {
   readonly #env: Env = systemEnv
-  readonly #desk: Desk
+  readonly #locks: SessionLocks<Session>
 
   /** @internal */
   constructor(pool: PgPool, driver: Driver, schema: string) {
-    this.#desk = new Desk(pool, driver, schema, this.#env)
+    this.#locks = new SessionLocks(new AdvisoryServer(pool, driver, schema, this.#env), this.#env)
   }
 
   /**
@@ -100,40 +102,44 @@ export class AdvisoryLocks {
     waitMs: number,
     signal: AbortSignal | undefined,
   ): Promise<AdvisoryHold | null> {
-    const door = this.#desk.doorOf(keyOf(name))
+    const lock = { key: keyOf(name), name: String(name) }
     if (signal?.aborted) throw aborted(name, signal)
-    if (waitMs === 0 && !door.isDeserted) return Promise.resolve(null)
     return new Promise((resolve, reject) => {
+      let cancel: Cancel = () => {}
       const end = (): void => {
         cancel()
         signal?.removeEventListener('abort', onAbort)
-        const place = door.waiters.indexOf(waiter)
-        if (place >= 0) door.waiters.splice(place, 1)
-        this.#desk.goOn()
       }
       const waiter: Waiter = {
         isBrief: waitMs === 0,
-        enter: (fence) => {
-          const hold = new AdvisoryHold(name, door.key, fence, () => this.#desk.release(door))
+        enter: (fence, free) => {
           end()
+          const hold = new AdvisoryHold(name, lock.key, fence, free)
           resolve(hold)
           return hold
         },
-        leave: () => {
+        refuse: () => {
           end()
-          if (door.failure) reject(door.failure.error)
-          else resolve(null)
+          resolve(null)
         },
         fail: (error) => {
           end()
           reject(error)
         },
       }
-      const onAbort = (): void => signal && waiter.fail(aborted(name, signal))
+      const onLate = (): void => {
+        const failure = this.#locks.failureOf(lock)
+        this.#locks.leave(lock, waiter)
+        if (failure) waiter.fail(failure)
+        else waiter.refuse()
+      }
+      const onAbort = (): void => {
+        this.#locks.leave(lock, waiter)
+        if (signal) waiter.fail(aborted(name, signal))
+      }
       signal?.addEventListener('abort', onAbort)
-      const isTimed = waitMs > 0 && waitMs < Infinity
-      const cancel = isTimed ? this.#env.timer(waitMs, waiter.leave, { keepAlive: true }) : () => {}
-      this.#desk.join(door, waiter)
+      if (waitMs > 0 && waitMs < Infinity) cancel = this.#env.timer(waitMs, onLate, { keepAlive: true })
+      this.#locks.join(lock, waiter)
     })
   }
 }

@@ -1,4 +1,5 @@
 import type { Cancel, Env } from '../../../base/env.js'
+import type { LockSession } from '../../../drivers/session-locks/server.js'
 import type { Value } from '../driver.js'
 import { outOfReach } from '../failures.js'
 import type { PgPool, PgPoolClient } from '../pg.js'
@@ -9,13 +10,14 @@ const ASK_EVERY_MS = 2000
 const SILENT_AFTER_MS = 10_000
 
 /** One connection of a pool for as long as it has locks: they are its own, and end with it. Asks one thing at a time. */
-export class Session {
+export class Session implements LockSession {
   readonly #client: PgPoolClient
   readonly #env: Env
   readonly #onLoss: (reason: Error) => void
   #isOver = false
   #pid: number | undefined
   #last: Promise<unknown> = Promise.resolve()
+  #underWay = 0
   #cancelQuestion: Cancel = () => {}
 
   private constructor(client: PgPoolClient, env: Env, onLoss: (reason: Error) => void) {
@@ -31,10 +33,20 @@ export class Session {
     return new Session(await pool.connect(), env, onLoss)
   }
 
-  /** The first column of the first row. A session that is over asks nothing any more. */
-  ask(text: string, values: readonly Value[]): Promise<string | null> {
-    const answer = this.#last.then(() => this.#ask(text, values))
-    this.#last = answer.catch(() => {})
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** The server's process, once it is known. */
+  get pid(): number | undefined {
+    return this.#pid
+  }
+
+  /** The first column of the first row. The server may take `patienceMs` for it. A session that is over asks nothing any more. */
+  ask(text: string, values: readonly Value[], patienceMs = 0): Promise<string | null> {
+    this.#underWay++
+    const answer = this.#last.then(() => this.#ask(text, values, patienceMs))
+    this.#last = answer.catch(() => {}).finally(() => this.#underWay--)
     return answer
   }
 
@@ -57,10 +69,11 @@ export class Session {
     this.#lose(reason)
   }
 
-  async #ask(text: string, values: readonly Value[]): Promise<string | null> {
+  async #ask(text: string, values: readonly Value[], patienceMs: number): Promise<string | null> {
     if (this.#isOver) throw outOfReach('its session has ended')
-    const onSilence = (): void => this.#lose(outOfReach(`no answer within ${SILENT_AFTER_MS} ms`))
-    const cancel = this.#env.timer(SILENT_AFTER_MS, onSilence, { keepAlive: false })
+    const withinMs = patienceMs + SILENT_AFTER_MS
+    const onSilence = (): void => this.#lose(outOfReach(`no answer within ${withinMs} ms`))
+    const cancel = this.#env.timer(withinMs, onSilence, { keepAlive: false })
     try {
       const { rows } = await this.#client.query({ text, values: [...values], rowMode: 'array' })
       return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
@@ -72,7 +85,7 @@ export class Session {
   #askLater(): void {
     const ask = (): void => {
       // Whether it failed is told by the connection itself, or by its silence.
-      this.ask('SELECT 1', []).catch(() => {})
+      if (this.#underWay === 0) this.ask('SELECT 1', []).catch(() => {})
       this.#askLater()
     }
     this.#cancelQuestion = this.#env.timer(ASK_EVERY_MS, ask, { keepAlive: false })
