@@ -20,10 +20,8 @@ export function ensureInstalled() {
   if (existsSync(marker) && mtime(marker) >= mtime(join(root, 'package-lock.json'))) return
   console.log('Installing dependencies, once …')
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  // Not `npm ci`: it refuses a lock file that was made where the native packages of other systems could not be seen. This takes the
-  // versions of the lock file, too, and does not change it.
-  const quiet = ['--no-save', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
-  execFileSync(npm, ['install', ...quiet], { cwd: root, stdio: 'inherit' })
+  const quiet = ['--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync(npm, ['ci', ...quiet], { cwd: root, stdio: 'inherit' })
 }
 
 /** Builds dist/, unless it is newer than everything that it is made of. */
