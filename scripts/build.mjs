@@ -1,23 +1,53 @@
 // Compiles src/ to dist/. The new build replaces the old one only when it is complete, and nothing of a deleted source stays behind.
+//
+//   dist/cjs     CommonJS and the type declarations. This is what Node runs, whether it is required or imported:
+//                so a process that does both has one copy of every class and of all state.
+//   dist/import  one module for each entry point, which exports dist/cjs to ES modules.
+//   dist/esm     ES modules for bundlers (the condition `module`), which choose one format for the whole bundle.
+//
+// The entry points are those of `exports` in package.json.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const fresh = join(root, `.cache/build-${process.pid}`)
 const tsc = join(root, 'node_modules/typescript/bin/tsc')
 
-mkdirSync(join(root, '.cache'), { recursive: true })
-const { status } = spawnSync(
-  process.execPath,
-  [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', fresh],
-  { stdio: 'inherit' },
-)
-if (status === 0) {
-  chmodSync(join(fresh, 'cli/main.js'), 0o755)
+mkdirSync(fresh, { recursive: true })
+try {
+  compile('tsconfig.build.json', 'cjs')
+  compile('tsconfig.bundlers.json', 'esm')
+  writeFileSync(join(fresh, 'cjs/package.json'), '{ "type": "commonjs" }\n')
+  chmodSync(join(fresh, 'cjs/cli/main.js'), 0o755)
+  writeImports()
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(fresh, join(root, 'dist'))
+} finally {
+  rmSync(fresh, { recursive: true, force: true })
 }
-rmSync(fresh, { recursive: true, force: true })
-process.exitCode = status ?? 1
+
+function compile(project, folder) {
+  const args = [tsc, '-p', join(root, project), '--outDir', join(fresh, folder)]
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+function writeImports() {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const entry of Object.values(exports)) {
+    if (typeof entry === 'string') continue
+    const from = entry.import.default
+    const to = relative(dirname(from), entry.default.default)
+    mkdirSync(dirname(inFresh(from)), { recursive: true })
+    const names = Object.keys(createRequire(inFresh(from))(to))
+    writeFileSync(inFresh(from), `export { ${names.join(', ')} } from '${to}'\n`)
+    writeFileSync(inFresh(entry.import.types), `export * from '${to}'\n`)
+  }
+}
+
+function inFresh(path) {
+  return join(fresh, relative('dist', path))
+}

@@ -26,10 +26,12 @@ export function ensureInstalled() {
 
 /** Builds dist/, unless it is newer than everything that it is made of. */
 export function ensureBuilt() {
-  const built = join(root, 'dist/index.js')
+  const built = join(root, 'dist/import/index.mjs')
   const sources = [
     join(root, 'tsconfig.json'),
     join(root, 'tsconfig.build.json'),
+    join(root, 'tsconfig.bundlers.json'),
+    join(root, 'package.json'),
     ...files(join(root, 'src')),
   ]
   if (existsSync(built) && sources.every((file) => mtime(file) <= mtime(built))) return

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { EXIT } from './exit-codes.js'
 import { describeFailure, exitCodeOf, say, usageError } from './failures.js'
 import { helpFor } from './help.js'
@@ -43,7 +44,7 @@ function print(text: string): number {
 }
 
 function version(): string {
-  const file = new URL('../../package.json', import.meta.url)
+  const file = join(__dirname, '../../../package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }
 
@@ -52,10 +53,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })
 hideSqliteWarning()
-try {
-  process.exitCode = await main(process.argv.slice(2))
-} catch (error) {
-  say(describeFailure(error))
-  if (process.env['HOLDFAST_DEBUG'] === '1') console.error(error)
-  process.exitCode = exitCodeOf(error)
-}
+main(process.argv.slice(2)).then(
+  (code) => {
+    process.exitCode = code
+  },
+  (error) => {
+    say(describeFailure(error))
+    if (process.env['HOLDFAST_DEBUG'] === '1') console.error(error)
+    process.exitCode = exitCodeOf(error)
+  },
+)

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
+import { firstLine, type Loader } from './packages.js'
 
 export type DriverName = 'node:sqlite' | 'libsql' | 'better-sqlite3'
 
@@ -40,12 +41,35 @@ interface ForeignDatabase {
 
 type DatabaseClass = new (path: string, options?: { timeout: number }) => ForeignDatabase
 
-const ORDER: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
+/** In the order in which they are looked for. */
+const LOADERS: Readonly<Record<DriverName, Loader>> = {
+  'node:sqlite': async () => {
+    try {
+      return { module: await import('node:sqlite') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  'better-sqlite3': async () => {
+    try {
+      return { module: await import('better-sqlite3') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  libsql: async () => {
+    try {
+      return { module: await import('libsql') }
+    } catch (error) {
+      return { error }
+    }
+  },
+}
 
 /** Loads the named driver, or the first that can be had: the one of Node itself, else what is installed. */
 export async function loadDriver(wanted?: DriverName): Promise<Driver> {
   const failures: string[] = []
-  for (const name of wanted === undefined ? ORDER : [wanted]) {
+  for (const name of wanted === undefined ? (Object.keys(LOADERS) as DriverName[]) : [wanted]) {
     try {
       return adapt(name, await databaseClass(name))
     } catch (error) {
@@ -83,8 +107,9 @@ export function attempt(work: () => void): void {
 }
 
 async function databaseClass(name: DriverName): Promise<DatabaseClass> {
-  // The name is no literal, so that neither compilers nor bundlers look for packages that need not be there.
-  const module = (await import(name)) as { default?: DatabaseClass; DatabaseSync?: DatabaseClass }
+  const loaded = await LOADERS[name]()
+  if ('error' in loaded) throw loaded.error
+  const module = loaded.module as { default?: DatabaseClass; DatabaseSync?: DatabaseClass }
   const found = name === 'node:sqlite' ? module.DatabaseSync : module.default
   if (!found) throw new Error('has no database class')
   // better-sqlite3 loads its native part only now, and it may have been built for another Node.
@@ -117,8 +142,4 @@ function adaptStatement(statement: ForeignStatement): Statement {
     get: (...values) => statement.get(...values) as Cells | undefined,
     all: (...values) => statement.all(...values) as Cells[],
   }
-}
-
-function firstLine(error: unknown): string {
-  return String(error instanceof Error ? error.message : error).split('\n', 1)[0] ?? ''
 }

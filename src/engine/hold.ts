@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { type Duration, toMs } from '../base/duration.js'
 import { type Env, systemEnv } from '../base/env.js'
 import { invalid } from '../base/errors.js'
@@ -300,7 +301,7 @@ export class Holdfast implements AsyncDisposable {
    * const locks = new Holdfast(memory())
    *
    * class Orders {
-   *   @locks.locked((id) => `order:${id}`)
+   *   @locks.locked((id: string) => `order:${id}`)
    *   async pay(id: string) {
    *     console.log('nobody else pays', id)
    *   }
@@ -308,7 +309,11 @@ export class Holdfast implements AsyncDisposable {
    * await new Orders().pay('42')
    * ```
    */
-  locked(name: string | NameOf, options: AcquireOptions = {}): LockedDecorator {
+  // biome-ignore lint/suspicious/noExplicitAny: parameters that are not typed may be anything
+  locked<Args extends any[]>(
+    name: string | NameOf<Args>,
+    options: AcquireOptions = {},
+  ): LockedDecorator<Args> {
     return locked(this.#context, name, options)
   }
 

@@ -5,30 +5,73 @@ import { Mutex } from './mutex.js'
 import { type AcquireOptions, EACH_TIME } from './options.js'
 
 /** Gives the name to lock for the arguments of one call. */
-// biome-ignore lint/suspicious/noExplicitAny: the decorated method decides what its arguments are
-export type NameOf = (...args: any[]) => string
+// biome-ignore lint/suspicious/noExplicitAny: parameters that are not typed may be anything
+export type NameOf<Args extends any[] = any[]> = (...args: Args) => string
 
-/** A method decorator of the TC39 standard (TypeScript 5 and later, without `experimentalDecorators`). */
-export type LockedDecorator = <This, Args extends unknown[], Result>(
-  method: (this: This, ...args: Args) => Promise<Result>,
-  context: ClassMethodDecoratorContext<This>,
-) => (this: This, ...args: Args) => Promise<Result>
+/**
+ * A method decorator, both of the TC39 standard and of TypeScript's `experimentalDecorators`. The method
+ * takes at least the arguments from which its name is made.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export interface LockedDecorator<NameArgs extends any[] = any[]> {
+  <This, Args extends [...NameArgs, ...unknown[]], Result>(
+    method: (this: This, ...args: Args) => Promise<Result>,
+    context: ClassMethodDecoratorContext<This>,
+  ): (this: This, ...args: Args) => Promise<Result>
+  <Args extends [...NameArgs, ...unknown[]], Result>(
+    target: object,
+    key: string | symbol,
+    descriptor: TypedPropertyDescriptor<(...args: Args) => Promise<Result>>,
+  ): void
+}
 
-export function locked(
+type Method = (...args: unknown[]) => Promise<unknown>
+
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export function locked<Args extends any[]>(
   context: LockContext,
-  name: string | NameOf,
+  name: string | NameOf<Args>,
   options: AcquireOptions,
-): LockedDecorator {
-  if (typeof name !== 'function') new Mutex(context, name)
+): LockedDecorator<Args> {
+  const nameOf = name as string | NameOf
+  if (typeof nameOf !== 'function') new Mutex(context, nameOf)
   checkOptions(options, EACH_TIME.acquire, "{ wait: '5s' }")
-  return (method, { kind }) => {
-    // With `experimentalDecorators`, the second argument is the method's name.
-    if (kind === undefined)
-      throw invalid('@locked is a standard decorator; compile without experimentalDecorators')
-    if (kind !== 'method') throw invalid(`@locked is for methods, not for a ${kind}`)
-    return async function (...args) {
-      const mutex = new Mutex(context, typeof name === 'function' ? name(...args) : name)
+
+  function wrap(method: Method): Method {
+    return async function (this: unknown, ...args) {
+      const mutex = new Mutex(context, typeof nameOf === 'function' ? nameOf(...args) : nameOf)
       return mutex.run(() => method.apply(this, args), options)
     }
   }
+
+  function decorate(target: unknown, place: unknown, descriptor?: PropertyDescriptor): unknown {
+    if (isStandard(place)) {
+      if (place.kind !== 'method') throw invalid(`@locked is for methods, not for a ${place.kind}`)
+      return wrap(target as Method)
+    }
+    if (typeof descriptor?.value !== 'function') throw invalid('@locked is for methods')
+    const method: Method = descriptor.value
+    descriptor.value = copyMetadata(method, wrap(method))
+    return undefined
+  }
+  return decorate as LockedDecorator<Args>
+}
+
+/** With `experimentalDecorators`, the second argument is the method's name. */
+function isStandard(place: unknown): place is DecoratorContext {
+  return typeof place === 'object' && place !== null
+}
+
+interface MetadataReflect {
+  getOwnMetadataKeys(target: object): unknown[]
+  getOwnMetadata(key: unknown, target: object): unknown
+  defineMetadata(key: unknown, value: unknown, target: object): void
+}
+
+/** Frameworks such as NestJS keep what their decorators say on the function itself. */
+function copyMetadata(from: Method, to: Method): Method {
+  const reflect = Reflect as typeof Reflect & Partial<MetadataReflect>
+  for (const key of reflect.getOwnMetadataKeys?.(from) ?? [])
+    reflect.defineMetadata?.(key, reflect.getOwnMetadata?.(key, from), to)
+  return to
 }

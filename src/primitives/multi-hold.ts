@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Duration } from '../base/duration.js'
 import type { Hold } from '../engine/hold.js'
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { type Deferred, deferred } from '../base/deferred.js'
 import { type ErrorCode, HoldfastError } from '../base/errors.js'
 import type { FromWorker, WorkerApi } from './worker.js'
@@ -124,8 +123,9 @@ function revived(error: { code: string | null; message: string }): Error {
 
 /** Processes run the compiled package, also when this file is run from its source. */
 function workerPath(): string {
-  const root = dirname(createRequire(import.meta.url).resolve('holdfast/package.json'))
-  const path = join(root, 'dist', 'testing', 'worker.js')
-  assert.ok(existsSync(path), `${path} is missing: build the package first (npm run build)`)
+  const path = [__dirname, join(__dirname, '../../dist/cjs/testing')]
+    .map((folder) => join(folder, 'worker.js'))
+    .find((file) => existsSync(file))
+  assert.ok(path, 'The compiled worker is missing: build the package first (npm run build)')
   return path
 }

@@ -86,7 +86,7 @@ test('break with a fence hits only the hold that has it', async () => {
 
 test('a reader that closes the pipe early is no error', async () => {
   const bench = new Bench()
-  const main = `${process.execPath} dist/cli/main.js`
+  const main = `${process.execPath} dist/cjs/cli/main.js`
   const { code, stderr } = await bench.start('/bin/sh', ['-c', `${main} ls --help | true`]).done
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 const ROOT = new URL('../../', import.meta.url)
-const MAIN = fileURLToPath(new URL('dist/cli/main.js', ROOT))
+const MAIN = fileURLToPath(new URL('dist/cjs/cli/main.js', ROOT))
 const DEADLINE_MS = 40_000
 
 export interface Outcome {

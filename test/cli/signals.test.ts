@@ -82,7 +82,7 @@ test.skipIf(!hasTerminal)(
   'in a terminal: the command reads from it, and Ctrl-C reaches the command',
   async () => {
     const bench = new Bench()
-    const command = `exec ${process.execPath} dist/cli/main.js run a -- sh -c 'trap "echo interrupted; exit 5" INT; read line; echo "read $line"; while :; do sleep 0.05; done'`
+    const command = `exec ${process.execPath} dist/cjs/cli/main.js run a -- sh -c 'trap "echo interrupted; exit 5" INT; read line; echo "read $line"; while :; do sleep 0.05; done'`
     const running = bench.start('/usr/bin/script', ['-qec', command, '/dev/null'], { SHELL: '/bin/sh' })
     await until('the lock', async () => (await bench.lines()).length === 1)
     running.type('hello\n')

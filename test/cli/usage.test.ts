@@ -97,7 +97,7 @@ test('HOLDFAST_DEBUG=1 adds the stack', async () => {
 
 test('of the warnings, only the one about SQLite is dropped', async () => {
   const script = `
-    import { hideSqliteWarning } from './dist/cli/warnings.js'
+    import { hideSqliteWarning } from './dist/cjs/cli/warnings.js'
     hideSqliteWarning()
     process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
     process.emitWarning('Something else is experimental', 'ExperimentalWarning')

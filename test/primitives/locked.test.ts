@@ -9,38 +9,54 @@ import type { ordersOf as OrdersOf } from './locked/orders.js'
 
 const root = join(import.meta.dirname, '../..')
 const folder = join(root, `.cache/locked-${process.pid}`)
-let ordersOf: typeof OrdersOf
+/** The two kinds of decorators, by the compiler's name of the option that chooses. */
+const KINDS = [
+  { kind: 'standard', experimentalDecorators: false },
+  { kind: 'legacy', experimentalDecorators: true },
+]
 
 /** The test runner does not know decorators; the compiler that users have does. */
-beforeAll(async () => {
-  mkdirSync(folder, { recursive: true })
+async function compile(experimentalDecorators: boolean): Promise<typeof OrdersOf> {
+  const target = join(folder, experimentalDecorators ? 'legacy' : 'standard')
+  mkdirSync(target, { recursive: true })
   const source = join(root, 'test/primitives/locked')
   const compilerOptions = {
+    experimentalDecorators,
     noEmit: false,
     declaration: false,
     sourceMap: false,
-    noCheck: true,
-    noResolve: true,
-    rootDir: source,
-    outDir: folder,
+    rootDir: root,
+    outDir: target,
   }
-  const config = { extends: '../../tsconfig.json', compilerOptions, include: [join(source, 'orders.ts')] }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const include = [
+    join(source, 'orders.ts'),
+    join(source, 'types.ts'),
+    join(root, 'src/drivers/untyped.d.ts'),
+  ]
+  const config = { extends: join(root, 'tsconfig.json'), compilerOptions, include }
+  writeFileSync(join(target, 'tsconfig.json'), JSON.stringify(config))
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
-  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', target], { encoding: 'utf8' })
   expect(status, stdout).toBe(0)
-  ;({ ordersOf } = await import(/* @vite-ignore */ pathToFileURL(join(folder, 'orders.js')).href))
-})
+  const made = join(target, 'test/primitives/locked/orders.js')
+  return (await import(/* @vite-ignore */ pathToFileURL(made).href)).ordersOf
+}
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-function scene() {
-  const locks = new Holdfast(memory())
-  const watch = { inside: 0, mostInside: 0 }
-  return { locks, watch, Orders: ordersOf(locks, watch) }
-}
+describe.each(KINDS)('@locked as a $kind decorator', ({ experimentalDecorators }) => {
+  let ordersOf: typeof OrdersOf
 
-describe('@locked', () => {
+  beforeAll(async () => {
+    ordersOf = await compile(experimentalDecorators)
+  })
+
+  function scene() {
+    const locks = new Holdfast(memory())
+    const watch = { inside: 0, mostInside: 0 }
+    return { locks, watch, Orders: ordersOf(locks, watch) }
+  }
+
   it('runs a method inside the mutex that its arguments name', async () => {
     const { locks, watch, Orders } = scene()
     const orders = new Orders()
@@ -112,5 +128,34 @@ describe('@locked', () => {
       expect(() => decorate(() => {}, { kind })).toThrow(
         expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
       )
+  })
+
+  it('as a legacy decorator is for methods only, too', () => {
+    const { locks } = scene()
+    const decorate = locks.locked('a') as unknown as (...args: unknown[]) => unknown
+    for (const descriptor of [undefined, { get: () => 1 }])
+      expect(() => decorate({}, 'field', descriptor)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
+      )
+  })
+
+  it('as a legacy decorator keeps the metadata that a framework has written on the method', () => {
+    const { locks } = scene()
+    const written = new Map<unknown, Map<unknown, unknown>>()
+    const metadata = {
+      getOwnMetadataKeys: (on: unknown) => [...(written.get(on)?.keys() ?? [])],
+      getOwnMetadata: (key: unknown, on: unknown) => written.get(on)?.get(key),
+      defineMetadata: (key: unknown, value: unknown, on: unknown) =>
+        written.set(on, (written.get(on) ?? new Map()).set(key, value)),
+    }
+    const descriptor = { value: async () => 'orders' }
+    metadata.defineMetadata('path', '/orders', descriptor.value)
+    Object.assign(Reflect, metadata)
+    try {
+      locks.locked('a')({}, 'list', descriptor)
+    } finally {
+      for (const name of Object.keys(metadata)) Reflect.deleteProperty(Reflect, name)
+    }
+    expect(metadata.getOwnMetadata('path', descriptor.value)).toBe('/orders')
   })
 })

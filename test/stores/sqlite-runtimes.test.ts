@@ -43,7 +43,7 @@ describe.skipIf(missing !== null)(`processes of different runtimes${why}`, () =>
   it.each([[], ['--allow-ffi'], ['--allow-ffi', '--allow-read']])(
     'are refused under Deno with %j, which keeps the clock or the start of the machine from them',
     (...permissions) => {
-      const { href } = new URL('../../dist/stores/sqlite/index.js', import.meta.url)
+      const { href } = new URL('../../dist/import/sqlite.mjs', import.meta.url)
       const input = `import { sqlite } from '${href}'
         try { sqlite('./locks.db') } catch ({ code, message }) { console.log(code, message) }`
       const args = ['run', '--no-prompt', '--no-config', ...permissions, '-']

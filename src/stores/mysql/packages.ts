@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { HoldfastError } from '../../base/errors.js'
-import { type Address, PACKAGES, type PackageName } from './address.js'
+import { type Loader, loadPackage } from '../../drivers/packages.js'
+import type { Address, PackageName } from './address.js'
 import { Driver } from './driver.js'
 
 /** How long a connection may take to be made: a server that is silent is told as such before the engine gives up. */
@@ -19,10 +19,27 @@ interface PackageModule {
   }
 }
 
+const LOADERS: Readonly<Record<PackageName, Loader>> = {
+  mysql2: async () => {
+    try {
+      return { module: await import('mysql2') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  mariadb: async () => {
+    try {
+      return { module: await import('mariadb') }
+    } catch (error) {
+      return { error }
+    }
+  },
+}
+
 /** Makes a pool for a URL, by the named package or the first that is installed. Its connections do not keep the process from ending: waiting callers do that. */
 export async function openAddress(settings: PoolSettings): Promise<Driver> {
   const { host, port, user, password, database, tls, driver } = settings.address
-  const { name, module } = await loadPackage(driver)
+  const { name, module } = await loadModule(driver)
   const ssl = settings.tls ?? (tls ? {} : undefined)
   const common = {
     host,
@@ -61,20 +78,10 @@ function openMariadb(module: PackageModule, common: { host: string; port: number
   })
 }
 
-async function loadPackage(
+async function loadModule(
   wanted: PackageName | undefined,
 ): Promise<{ name: PackageName; module: PackageModule }> {
-  const failures: string[] = []
-  for (const name of wanted === undefined ? PACKAGES : [wanted]) {
-    try {
-      // The name is no literal, so that neither compilers nor bundlers look for packages that need not be there.
-      const path: string = name
-      const module = await import(path)
-      return { name, module: typeof module.createPool === 'function' ? module : module.default }
-    } catch (error) {
-      failures.push(`${name}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`)
-    }
-  }
-  const message = `No MySQL driver is installed; run: npm install ${wanted ?? 'mysql2'} (${failures.join('; ')})`
-  throw new HoldfastError('UNSUPPORTED', message, { store: 'mysql' })
+  const loaded = await loadPackage({ loaders: LOADERS, name: wanted, what: 'MySQL driver', store: 'mysql' })
+  const module = loaded.module as PackageModule & { readonly default: PackageModule }
+  return { name: loaded.name, module: typeof module.createPool === 'function' ? module : module.default }
 }

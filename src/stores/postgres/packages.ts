@@ -1,5 +1,6 @@
 import type { Env } from '../../base/env.js'
-import { HoldfastError, invalid } from '../../base/errors.js'
+import { invalid } from '../../base/errors.js'
+import { type Loader, loadPackage } from '../../drivers/packages.js'
 import type { Driver } from './driver.js'
 import { PgDriver, type PgPool } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
@@ -8,7 +9,23 @@ import { unreferencedSocket } from './socket.js'
 export type PackageName = 'pg' | 'postgres'
 
 /** In the order in which they are looked for. */
-const PACKAGES: readonly PackageName[] = ['pg', 'postgres']
+const LOADERS: Readonly<Record<PackageName, Loader>> = {
+  pg: async () => {
+    try {
+      return { module: await import('pg') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  postgres: async () => {
+    try {
+      return { module: await import('postgres') }
+    } catch (error) {
+      return { error }
+    }
+  },
+}
+const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
 /** What a URL and the options beside it say. */
 export interface Address {
@@ -37,24 +54,11 @@ export function checkPackage(name: unknown): PackageName {
 
 /** Opens what a URL names, by the named package or the first that is installed. */
 export async function openAddress(address: Address, env: Env): Promise<Driver> {
-  const { name, module } = await loadPackage(address.driver)
+  const wanted = { loaders: LOADERS, name: address.driver, what: 'PostgreSQL driver', store: 'postgres' }
+  const { name, module } = await loadPackage(wanted)
   return name === 'pg'
     ? new PgDriver(openPool(module as PgModule, address), true, env)
     : new PostgresJsDriver(openSql(module as PostgresJsModule, address), true)
-}
-
-async function loadPackage(wanted: PackageName | undefined): Promise<{ name: PackageName; module: unknown }> {
-  const failures: string[] = []
-  for (const name of wanted === undefined ? PACKAGES : [wanted]) {
-    try {
-      // The name is no literal, so that neither compilers nor bundlers look for packages that need not be there.
-      return { name, module: await import(name) }
-    } catch (error) {
-      failures.push(`${name}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`)
-    }
-  }
-  const message = `No PostgreSQL driver is installed; run: npm install ${wanted ?? 'pg'} (${failures.join('; ')})`
-  throw new HoldfastError('UNSUPPORTED', message, { store: 'postgres' })
 }
 
 function openPool(module: PgModule, { url, connections, tls }: Address): PgPool {

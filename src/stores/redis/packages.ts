@@ -1,4 +1,4 @@
-import { HoldfastError } from '../../base/errors.js'
+import { type Loader, loadPackage } from '../../drivers/packages.js'
 import type { Address } from './address.js'
 import type { Driver } from './driver.js'
 import { outOfReach } from './failures.js'
@@ -8,7 +8,30 @@ import { type NodeRedisClient, type NodeRedisCluster, NodeRedisDriver } from './
 export type PackageName = 'ioredis' | 'redis' | 'iovalkey'
 
 /** In the order in which they are looked for. */
-export const PACKAGES: readonly PackageName[] = ['ioredis', 'redis', 'iovalkey']
+const LOADERS: Readonly<Record<PackageName, Loader>> = {
+  ioredis: async () => {
+    try {
+      return { module: await import('ioredis') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  redis: async () => {
+    try {
+      return { module: await import('redis') }
+    } catch (error) {
+      return { error }
+    }
+  },
+  iovalkey: async () => {
+    try {
+      return { module: await import('iovalkey') }
+    } catch (error) {
+      return { error }
+    }
+  },
+}
+export const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
 interface IoredisModule {
   readonly Redis: new (options: object) => IoredisClient
@@ -22,24 +45,11 @@ interface NodeRedisModule {
 
 /** Opens what a URL names, by the named package or the first that is installed. */
 export async function openAddress(address: Address): Promise<Driver> {
-  const { name, module } = await loadPackage(address.driver)
+  const wanted = { loaders: LOADERS, name: address.driver, what: 'Redis client', store: 'redis' }
+  const { name, module } = await loadPackage(wanted)
   return name === 'redis'
     ? openNodeRedis(module as NodeRedisModule, address)
     : openIoredis(module as IoredisModule, address)
-}
-
-async function loadPackage(wanted: PackageName | undefined): Promise<{ name: PackageName; module: unknown }> {
-  const failures: string[] = []
-  for (const name of wanted === undefined ? PACKAGES : [wanted]) {
-    try {
-      // The name is no literal, so that neither compilers nor bundlers look for packages that need not be there.
-      return { name, module: await import(name) }
-    } catch (error) {
-      failures.push(`${name}: ${String(error instanceof Error ? error.message : error).split('\n', 1)[0]}`)
-    }
-  }
-  const message = `No Redis client is installed; run: npm install ${wanted ?? 'ioredis'} (${failures.join('; ')})`
-  throw new HoldfastError('UNSUPPORTED', message, { store: 'redis' })
 }
 
 /**

@@ -13,7 +13,8 @@ async function stay(watch: Watch): Promise<void> {
 }
 
 export function ordersOf(locks: Holdfast, watch: Watch) {
-  return class Orders {
+  // Legacy decorators are not for class expressions.
+  class Orders {
     static readonly made: string[] = []
     readonly paid: string[] = []
 
@@ -42,16 +43,11 @@ export function ordersOf(locks: Holdfast, watch: Watch) {
       return this.made.push(name)
     }
 
-    @lockedTwice(locks)
+    @locks.locked('a')
+    @locks.locked('b')
     async both(): Promise<string> {
       return 'inside both'
     }
   }
-}
-
-function lockedTwice(locks: Holdfast) {
-  return <This>(
-    method: (this: This) => Promise<string>,
-    context: ClassMethodDecoratorContext<This>,
-  ): ((this: This) => Promise<string>) => locks.locked('a')(locks.locked('b')(method, context), context)
+  return Orders
 }

@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { sqlite } from '../../../dist/stores/sqlite/index.js'
-import { machineClock } from '../../../dist/stores/sqlite/machine-clock.js'
+import { machineClock } from '../../../dist/cjs/stores/sqlite/machine-clock.js'
+import { sqlite } from '../../../dist/import/sqlite.mjs'
 
 const EXCLUSIVE = 2 ** 30
 const [mode, path, ...rest] = workerData ?? process.argv.slice(2)

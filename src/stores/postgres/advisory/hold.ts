@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { HoldfastError } from '../../../base/errors.js'
 
 /** An advisory lock that is held: until it is released, or its session ends. */
