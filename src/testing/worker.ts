@@ -1,5 +1,6 @@
 // A process of the conformance suite: does with a Holdfast client what its parent says. Started by worker-client.ts.
 import { readFile, writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { systemEnv } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
 import type { Store } from '../contract/store.js'
@@ -128,7 +129,8 @@ const api = {
       locks = await Holdfast.open(address.url, options)
       return
     }
-    const { default: makeStore } = (await import(address.storeModule)) as {
+    const path = fileURLToPath(address.storeModule)
+    const { default: makeStore } = (await import(path)) as {
       default: (url: string) => Store | Promise<Store>
     }
     locks = new Holdfast(await makeStore(address.url), options)

@@ -1,0 +1,295 @@
+import { beforeAll, expect, it } from 'vitest'
+import { describeInFull, Project } from './project.js'
+
+/** Holds a lock on the store that `url` names, and says so. */
+const program = (url: string): string => `
+import { Holdfast, HoldfastError } from 'holdfast'
+const locks = await Holdfast.open(${url})
+try {
+  console.log(await locks.mutex('a').run(() => 'held', { wait: '5s' }))
+} catch (error) {
+  console.log(error instanceof HoldfastError ? error.code : error)
+} finally {
+  await locks.close()
+}
+`
+/** A port where nothing listens: the driver was found and loaded if the error says that it cannot connect. */
+const NO_SERVER = `'redis://127.0.0.1:1?driver=ioredis', { storeTimeout: 500 }`
+
+describeInFull('default Jest, CommonJS', () => {
+  it('loads and uses it', { timeout: 300_000 }, async () => {
+    const project = await Project.make(
+      {
+        'locks.test.js': `
+          const { Holdfast, HoldfastError } = require('holdfast')
+          const { memory } = require('holdfast/memory')
+          test('a lock', async () => {
+            const locks = new Holdfast(memory())
+            expect(await locks.mutex('a').run((hold) => hold.fence)).toBeGreaterThan(0)
+            await expect(locks.mutex('').acquire()).rejects.toBeInstanceOf(HoldfastError)
+            await locks.close()
+          })
+          test('a driver that is installed', async () => {
+            const locks = await Holdfast.open(${NO_SERVER})
+            await expect(locks.mutex('a').acquire()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+            await locks.close()
+          })`,
+      },
+      ['jest', 'ioredis'],
+    )
+    const { code, output } = await project.npx('jest')
+    expect(output).toContain('Tests:       2 passed')
+    expect(code, output).toBe(0)
+  })
+})
+
+describeInFull('ts-jest, CommonJS', () => {
+  it('loads and uses it', { timeout: 300_000 }, async () => {
+    const project = await Project.make(
+      {
+        'jest.config.js': `module.exports = { preset: 'ts-jest', testEnvironment: 'node' }`,
+        'tsconfig.json': {
+          compilerOptions: {
+            module: 'commonjs',
+            target: 'es2022',
+            strict: true,
+            esModuleInterop: true,
+            experimentalDecorators: true,
+            types: ['jest'],
+          },
+        },
+        'locks.test.ts': `
+          import { Holdfast } from 'holdfast'
+          import { memory } from 'holdfast/memory'
+          const locks = new Holdfast(memory())
+          class Orders {
+            @locks.locked((id: string) => id)
+            async pay(id: string): Promise<string> {
+              return 'paid ' + id
+            }
+          }
+          test('a decorated method', async () => {
+            expect(await new Orders().pay('7')).toBe('paid 7')
+            await locks.close()
+          })`,
+      },
+      ['jest@29', 'ts-jest@29', '@types/jest@29', 'typescript@5'],
+    )
+    const { code, output } = await project.npx('jest')
+    expect(output).toContain('Tests:       1 passed')
+    expect(code, output).toBe(0)
+  })
+})
+
+describeInFull('a NestJS application', () => {
+  it('locks a handler, above and below its route', { timeout: 300_000 }, async () => {
+    const project = await Project.make(
+      {
+        'tsconfig.json': {
+          compilerOptions: {
+            module: 'commonjs',
+            target: 'es2022',
+            strict: true,
+            experimentalDecorators: true,
+            emitDecoratorMetadata: true,
+            types: ['node'],
+            outDir: 'out',
+          },
+          include: ['main.ts'],
+        },
+        'main.ts': `
+          import 'reflect-metadata'
+          import { Controller, Get, Module, Param } from '@nestjs/common'
+          import { NestFactory } from '@nestjs/core'
+          import { Holdfast } from 'holdfast'
+          import { memory } from 'holdfast/memory'
+
+          const locks = new Holdfast(memory())
+
+          @Controller('orders')
+          class Orders {
+            @locks.locked((id: string) => 'order:' + id)
+            @Get('above/:id')
+            async above(@Param('id') id: string): Promise<string> {
+              return 'above ' + id
+            }
+
+            @Get('below/:id')
+            @locks.locked((id: string) => 'order:' + id)
+            async below(@Param('id') id: string): Promise<string> {
+              return 'below ' + id
+            }
+          }
+
+          @Module({ controllers: [Orders] })
+          class App {}
+
+          async function main(): Promise<void> {
+            const app = await NestFactory.create(App, { logger: false })
+            await app.listen(0, '127.0.0.1')
+            const url = await app.getUrl()
+            for (const path of ['above/1', 'below/2']) console.log(await (await fetch(url + '/orders/' + path)).text())
+            await app.close()
+            await locks.close()
+          }
+          void main()`,
+      },
+      [
+        '@nestjs/common@11',
+        '@nestjs/core@11',
+        '@nestjs/platform-express@11',
+        'reflect-metadata',
+        'rxjs',
+        'typescript@5',
+        '@types/node@20',
+      ],
+    )
+    expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
+    expect(await project.node('out/main.js')).toEqual({ code: 0, output: 'above 1\nbelow 2\n' })
+  })
+})
+
+describeInFull('bundlers', () => {
+  let project: Project
+
+  beforeAll(async () => {
+    project = await Project.make(
+      {
+        'package.json': { private: true, type: 'module' },
+        'memory.js': program(`'memory:a'`),
+        'redis.js': program(NO_SERVER),
+        'webpack.config.cjs': `
+          module.exports = {
+            mode: 'production', target: 'node', entry: { memory: './memory.js', redis: './redis.js' },
+            experiments: { outputModule: true, topLevelAwait: true },
+            output: { path: __dirname + '/webpack', filename: '[name].mjs', chunkFormat: 'module', module: true,
+              library: { type: 'module' } },
+          }`,
+        'rollup.config.mjs': `
+          import { nodeResolve } from '@rollup/plugin-node-resolve'
+          export default {
+            input: ['memory.js', 'redis.js'], external: ['ioredis'],
+            output: { dir: 'rollup', entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
+            plugins: [nodeResolve({ preferBuiltins: true })],
+          }`,
+        'vite.config.mjs': `
+          export default {
+            ssr: { noExternal: ['holdfast'], external: ['ioredis'] },
+            build: { ssr: true, target: 'node20', outDir: 'vite',
+              rollupOptions: { input: ['memory.js', 'redis.js'], output: { entryFileNames: '[name].mjs' } } },
+          }`,
+      },
+      ['webpack', 'webpack-cli', 'rollup', '@rollup/plugin-node-resolve', 'esbuild', 'vite@7', 'ioredis'],
+    )
+  }, 300_000)
+
+  async function expectBoth(folder: string): Promise<void> {
+    expect(await project.node(`${folder}/memory.mjs`)).toEqual({ code: 0, output: 'held\n' })
+    expect(await project.node(`${folder}/redis.mjs`)).toEqual({ code: 0, output: 'STORE_UNAVAILABLE\n' })
+  }
+
+  it('webpack', { timeout: 300_000 }, async () => {
+    const { code, output } = await project.npx('webpack')
+    expect(code, output).toBe(0)
+    await expectBoth('webpack')
+  })
+
+  it('rollup', { timeout: 300_000 }, async () => {
+    const { code, output } = await project.npx('rollup', '-c')
+    expect(code, output).toBe(0)
+    await expectBoth('rollup')
+  })
+
+  it('vite', { timeout: 300_000 }, async () => {
+    const { code, output } = await project.npx('vite', 'build')
+    expect(code, output).toBe(0)
+    await expectBoth('vite')
+  })
+
+  it.each(['esm', 'cjs'])('esbuild, to %s', { timeout: 300_000 }, async (format) => {
+    // Top-level await is for ES modules only.
+    const ending = format === 'esm' ? 'mjs' : 'cjs'
+    if (format === 'cjs')
+      project.write({
+        'esbuild/start.js': `
+          const { Holdfast } = require('holdfast')
+          Holdfast.open(${NO_SERVER}).then((locks) =>
+            locks.mutex('a').acquire().catch((error) => console.log(error.code)).then(() => locks.close()))`,
+      })
+    const entries = format === 'esm' ? ['memory.js', 'redis.js'] : ['esbuild/start.js']
+    const banner = `--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`
+    const { code, output } = await project.npx(
+      'esbuild',
+      ...entries,
+      '--bundle',
+      '--platform=node',
+      `--format=${format}`,
+      `--out-extension:.js=.${ending}`,
+      '--outdir=esbuild/out',
+      ...(format === 'esm' ? [banner] : []),
+    )
+    expect(code, output).toBe(0)
+    if (format === 'esm') return expectBoth('esbuild/out')
+    expect(await project.node('esbuild/out/start.cjs')).toEqual({ code: 0, output: 'STORE_UNAVAILABLE\n' })
+  })
+})
+
+describeInFull('a Next.js application', () => {
+  it.each(['--turbopack', '--webpack'])('builds and runs with %s', { timeout: 600_000 }, async (bundler) => {
+    const project = await Project.make(
+      {
+        'app/layout.js': `export default function Layout({ children }) { return <html><body>{children}</body></html> }`,
+        'app/page.js': `
+          import { Holdfast } from 'holdfast'
+          export default async function Page() {
+            const held = await Holdfast.open('memory:a').then(async (locks) => {
+              try { return await locks.mutex('a').run(() => 'held') } finally { await locks.close() }
+            })
+            const code = await Holdfast.open(${NO_SERVER}).then((locks) =>
+              locks.mutex('a').acquire().then(() => 'granted', (error) => error.code).finally(() => locks.close()))
+            return <p>{'page: ' + held + ' ' + code}</p>
+          }`,
+      },
+      ['next@16', 'react@19', 'react-dom@19', 'ioredis'],
+    )
+    const { code, output } = await project.run('node_modules/.bin/next', ['build', bundler], {
+      NEXT_TELEMETRY_DISABLED: '1',
+    })
+    expect(code, output).toBe(0)
+    // The page is static: it was rendered while it was built.
+    const page = await project.run('cat', ['.next/server/app/index.html'])
+    expect(page.output).toContain('page: held STORE_UNAVAILABLE')
+  })
+})
+
+describeInFull('TypeScript 5', () => {
+  const settings = [
+    { module: 'commonjs', moduleResolution: 'node10' },
+    { module: 'node16', moduleResolution: 'node16' },
+    { module: 'nodenext', moduleResolution: 'nodenext' },
+    { module: 'esnext', moduleResolution: 'bundler' },
+  ]
+  let project: Project
+
+  beforeAll(async () => {
+    project = await Project.make(
+      {
+        'use.ts': `
+          import { Holdfast, type Hold } from 'holdfast'
+          import { redis } from 'holdfast/redis'
+          import { memoryGuard } from 'holdfast/fence'
+          import { ZooKeeperError } from 'holdfast/zookeeper/client'
+          export const locks = new Holdfast(redis('redis://127.0.0.1'))
+          export const work = (hold: Hold): number => hold.fence
+          export const others = [memoryGuard, ZooKeeperError]`,
+      },
+      ['typescript@5', '@types/node@20'],
+    )
+  }, 300_000)
+
+  it.each(settings)('compiles with $module and $moduleResolution', async (options) => {
+    const compilerOptions = { ...options, target: 'es2022', strict: true, types: ['node'], noEmit: true }
+    project.write({ 'tsconfig.json': { compilerOptions, include: ['use.ts'] } })
+    expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
+  })
+})
