@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 
@@ -82,7 +83,8 @@ function loadInDeno(): ClockGetTime {
 }
 
 function loadInBun(): ClockGetTime {
-  const bun = createRequire(import.meta.url)('bun:ffi') as BunFfi
+  // A built-in module, so it does not matter from where it is looked for.
+  const bun = createRequire(join(process.cwd(), 'package.json'))('bun:ffi') as BunFfi
   const clock_gettime = { args: ['i32', 'ptr'], returns: 'i32' }
   return bun.dlopen(C_LIBRARY, { clock_gettime }).symbols.clock_gettime
 }
