@@ -15,10 +15,30 @@ export interface CallLimits {
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 500
 
+/**
+ * The last answer. A store that answers what was sent before a call is not silent, but busy: the call stands in line, in the
+ * store or before it.
+ */
+export class Heard {
+  #sentAt = Infinity
+  #at = 0
+
+  note(sentAt: number, now: number): void {
+    this.#sentAt = sentAt
+    this.#at = now
+  }
+
+  /** Since when the store is silent for a call that was sent then. */
+  silentFrom(sentAt: number): number {
+    return this.#sentAt <= sentAt ? Math.max(sentAt, this.#at) : sentAt
+  }
+}
+
 /** Calls to a store with a deadline for each, and repetition of what can be repeated. */
 export class Calls {
   readonly #env: Env
   readonly #limits: CallLimits
+  readonly #heard = new Heard()
 
   constructor(env: Env, limits: CallLimits) {
     this.#env = env
@@ -34,20 +54,33 @@ export class Calls {
     return this.#limits.storeTimeoutMs / 3
   }
 
-  /** The call's result, or STORE_UNAVAILABLE after `timeoutMs`. What the call does later is nobody's business any more. */
-  within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
+  /**
+   * The call's result, or STORE_UNAVAILABLE when the store has been silent for `timeoutMs`. What the call does later is nobody's
+   * business any more. `heard` are the answers to those that stand in one line with this call.
+   */
+  within<T>(timeoutMs: number, call: () => Promise<T>, heard = this.#heard): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let cancel: Cancel = nothing
       const fail = (error: unknown): void => {
         cancel()
         reject(error)
       }
+      const sentAt = this.#env.now()
       const succeed = (value: T): void => {
         cancel()
+        heard.note(sentAt, this.#env.now())
         resolve(value)
       }
+      const waitFor = (ms: number): void => {
+        cancel = this.#env.timer(ms, onTime, { keepAlive: true })
+      }
+      const onTime = (): void => {
+        const leftMs = heard.silentFrom(sentAt) + timeoutMs - this.#env.now()
+        if (leftMs > 0) waitFor(leftMs)
+        else reject(this.#silent(timeoutMs))
+      }
       const start = (): void => {
-        cancel = this.#env.timer(timeoutMs, () => reject(this.#silent(timeoutMs)), { keepAlive: true })
+        waitFor(timeoutMs)
         call().then(succeed, fail)
       }
       try {

@@ -2,8 +2,9 @@ import { backoffMs } from '../base/backoff.js'
 import type { Env } from '../base/env.js'
 import type { Beat, BeatReply, Capabilities, Connection, Gone, Held, Waiting } from '../contract/store.js'
 import { Agenda } from './agenda.js'
-import type { Calls } from './calls.js'
+import { type Calls, Heard } from './calls.js'
 import { type Claim, driftMs } from './claim.js'
+import { Window } from './window.js'
 
 /** A pulse is due after this part of the time that the last one bought, so that two may fail before anything is lost. */
 const DUE_AFTER = 1 / 3
@@ -11,6 +12,8 @@ const DUE_AFTER = 1 / 3
 const TRAVEL_ALONG = 0.25
 /** Where a session's time is nearly over, or a hold's cap is near, it is not asked for more and more often. */
 const LEAST_TERM_MS = 100
+/** While a store has more to do than it is sent, this often is enough to look for more. */
+const LOOK_AGAIN_MS = 50
 const FIRST_RETRY_MS = 25
 const LONGEST_RETRY_MS = 1000
 
@@ -31,16 +34,23 @@ export interface PulseContext {
 
 /**
  * The one loop by which a client keeps all its holds and places alive, and learns what became of them. It also ends a hold
- * whose validity has run out. A claim is in one call at a time, so slow renewals cannot pile up.
+ * whose validity has run out. Calls are sent as fast as the store answers them, the most urgent claims first. An answer that comes
+ * after its call was given up, and repeated, still tells what it renewed.
  */
 export class Pulse {
   readonly #context: PulseContext
   readonly #agenda: Agenda
+  readonly #window: Window | null
+  /** Due, and not sent yet: the store has enough to do. */
+  #backlog: Claim[] = []
   #failures = 0
+  readonly #heard = new Heard()
 
   constructor(context: PulseContext) {
     this.#context = context
     this.#agenda = new Agenda(context.env, () => this.#lookAround())
+    // Where each claim travels alone, it may be on another server than the others, and must not wait for them.
+    this.#window = context.capabilities.maxBeats > 1 ? new Window() : null
   }
 
   /** After the store has answered for a claim: when to speak of it next. */
@@ -62,7 +72,7 @@ export class Pulse {
     claim.dueAt = this.#context.env.now()
     // What is on its way may have been answered before the news that makes us hurry.
     if (claim.isBeating) claim.isHurried = true
-    else this.#beat([claim])
+    else void this.#send([claim], null)
   }
 
   hurryAll(): void {
@@ -89,20 +99,35 @@ export class Pulse {
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
     }
-    if (isAnyDue) this.#beat(along)
-    let next = Infinity
-    for (const claim of this.#context.claims()) next = Math.min(next, nextMoment(claim))
-    this.#agenda.by(next)
+    if (isAnyDue || this.#backlog.length > 0) {
+      if (along.length > this.#context.capabilities.maxBeats) along.sort((a, b) => urgency(a) - urgency(b))
+      this.#backlog = along
+      this.#sendNext()
+    }
+    this.#agenda.by(this.#nextLook(now))
   }
 
-  #beat(claims: readonly Claim[]): void {
+  /** Claims that wait to be sent leave as calls are answered, and are no reason to look around. */
+  #nextLook(now: number): number {
+    const isBehind = this.#backlog.length > 0
+    let [end, due] = [Infinity, Infinity]
+    for (const claim of this.#context.claims()) {
+      if (claim.phase === 'held') end = Math.min(end, claim.validUntil)
+      if (canBeat(claim) && !(isBehind && claim.dueAt <= now)) due = Math.min(due, claim.dueAt)
+    }
+    return Math.min(end, isBehind ? Math.max(due, now + LOOK_AGAIN_MS) : due)
+  }
+
+  #sendNext(): void {
     const { maxBeats } = this.#context.capabilities
-    for (let start = 0; start < claims.length; start += maxBeats)
-      void this.#send(claims.slice(start, start + maxBeats))
+    while (this.#backlog.length > 0 && this.#window?.isOpen !== false) {
+      const claims = this.#backlog.splice(0, maxBeats).filter(canBeat)
+      if (claims.length > 0) void this.#send(claims, this.#window)
+    }
   }
 
   /** One call. Never rejects: a failure is "unknown", which neither extends nor ends anything. */
-  async #send(claims: readonly Claim[]): Promise<void> {
+  async #send(claims: readonly Claim[], window: Window | null): Promise<void> {
     const { env, calls, connection } = this.#context
     const beats = claims.map((claim) => claim.beat())
     for (const claim of claims) {
@@ -110,15 +135,41 @@ export class Pulse {
       claim.isHurried = false
     }
     const sentAt = env.now()
-    let replies: BeatReply[]
-    try {
-      replies = await calls.within(this.#patienceMs(claims), () => connection.pulse(beats))
-    } catch (error) {
-      this.#failures++
-      return this.#finish(beats, (claim) => this.#unanswered(claim, error))
+    let isGivenUp = false
+    const call = async (): Promise<BeatReply[]> => {
+      const replies = await connection.pulse(beats)
+      this.#failures = 0
+      window?.answered(sentAt, env.now())
+      if (isGivenUp) this.#applyLate(beats, replies, sentAt)
+      return replies
     }
-    this.#failures = 0
-    this.#finish(beats, (claim, index) => this.#apply(claim, beats[index], replies[index], sentAt))
+    window?.sent()
+    let replies: BeatReply[] | undefined
+    let failure: unknown
+    try {
+      replies = await calls.within(this.#patienceMs(claims), call, this.#heard)
+    } catch (error) {
+      isGivenUp = true
+      failure = error
+    }
+    window?.over()
+    const answers = replies
+    if (answers)
+      this.#finish(beats, (claim, index) => this.#apply(claim, beats[index], answers[index], sentAt))
+    else this.#onSilence(beats, failure)
+    if (!window) return
+    if (!answers) window.shrink(sentAt, env.now())
+    const wasBehind = this.#backlog.length > 0
+    this.#sendNext()
+    // Others may have become due meanwhile.
+    if (wasBehind && this.#backlog.length === 0) this.#lookAround()
+  }
+
+  #onSilence(beats: readonly Beat[], error: unknown): void {
+    this.#failures++
+    this.#finish(beats, (claim) => this.#unanswered(claim, error))
+    // The store is silent for those who wait to be sent as well.
+    for (const claim of this.#backlog) this.#noteSilence(claim, error)
   }
 
   #finish(beats: readonly Beat[], each: (claim: Claim, index: number) => void): void {
@@ -130,6 +181,16 @@ export class Pulse {
       claim.isBeating = false
       each(claim, index)
       this.#agenda.by(nextMoment(claim))
+    })
+  }
+
+  /** What a call has renewed although it was given up. A call that was sent after it may have been answered before. */
+  #applyLate(beats: readonly Beat[], replies: readonly BeatReply[], sentAt: number): void {
+    beats.forEach((beat, index) => {
+      const claim = this.#context.claimOf(beat.id)
+      const reply = replies[index]
+      if (!claim || !reply || claim.acknowledgedAt >= sentAt) return
+      this.#apply(claim, beat, withoutBlock(reply), sentAt)
     })
   }
 
@@ -205,16 +266,21 @@ export class Pulse {
     this.#agenda.by(nextMoment(claim))
   }
 
-  #unanswered(claim: Claim, error: unknown): void {
+  #noteSilence(claim: Claim, error: unknown): void {
     const { env, calls } = this.#context
     const now = env.now()
     claim.silentSince ??= now
     const isTooLong = now - claim.silentSince >= calls.storeTimeoutMs
     // Those who want to come in beside a reader wait for the store as well.
     if (isTooLong && (claim.phase === 'waiting' || claim.isShared)) claim.listener.onUnavailable(error)
+  }
+
+  #unanswered(claim: Claim, error: unknown): void {
+    const { env } = this.#context
+    this.#noteSilence(claim, error)
     if (!canBeat(claim)) return
     claim.dueAt =
-      now +
+      env.now() +
       backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, claim.aliveMs / 8))
     this.#agenda.by(nextMoment(claim))
   }
@@ -228,4 +294,16 @@ function canBeat(claim: Claim): boolean {
 function nextMoment(claim: Claim): number {
   const dueAt = canBeat(claim) ? claim.dueAt : Infinity
   return claim.phase === 'held' ? Math.min(dueAt, claim.validUntil) : dueAt
+}
+
+/** When it should be on its way at the latest, if others are due as well. */
+function urgency(claim: Claim): number {
+  return claim.dueAt + claim.aliveMs * DUE_AFTER
+}
+
+/** A block that comes late may lie before one that was given out since: its fences are left unused. */
+function withoutBlock(reply: BeatReply): BeatReply {
+  if (reply.status !== 'held') return reply
+  const { block: _block, ...rest } = reply
+  return rest
 }
