@@ -52,6 +52,8 @@ export class Engine {
   readonly #floors = new Floors()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
+  /** The ids of claims that nobody wants any more, while the store is told so. */
+  readonly #withdrawing = new Set<string>()
   /** How many releases and withdrawals are on their way: close() waits for them. */
   #leaving = 0
   #allHaveLeft: () => void = nothing
@@ -149,7 +151,9 @@ export class Engine {
   /** Takes back whatever became of a claim that nobody wants any more. Never rejects: it lapses by itself in the end. */
   async withdraw(resource: string, id: string): Promise<void> {
     const deadline = this.env.now() + this.calls.storeTimeoutMs
+    this.#withdrawing.add(id)
     await this.#seeOff(deadline, () => this.connection.release(resource, id)).catch(() => {})
+    this.#withdrawing.delete(id)
   }
 
   /**
@@ -307,7 +311,7 @@ export class Engine {
     this.throwIfClosed()
     return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
       for await (const line of this.connection.inspect({ prefix: '', resource }))
-        return this.#asPassedOn(line)
+        return this.#asKnownHere(line)
       return null
     })
   }
@@ -321,7 +325,7 @@ export class Engine {
       if (line.done) return
       let isEnough = true
       try {
-        yield this.#asPassedOn(line.value)
+        yield this.#asKnownHere(line.value)
         isEnough = false
       } finally {
         if (isEnough) await lines.return?.()
@@ -329,15 +333,22 @@ export class Engine {
     }
   }
 
-  /** The store shows a grant; of our own we know which hold stands on it now. */
-  #asPassedOn(line: LineView): LineView {
-    const claims = line.claims.map((view) => {
+  /** The store shows a grant; of our own we know which hold stands on it now, and which claims are given up. */
+  #asKnownHere(line: LineView): LineView {
+    const wanted = line.claims.filter((view) => !this.#isGivenUp(view))
+    const claims = wanted.map((view) => {
       const claim = view.fence === null ? undefined : this.#claims.get(view.id)
       // Of readers there may be many on one grant: it is shown as everybody else sees it.
       if (claim?.phase !== 'held' || view.fence !== claim.grant || claim.isShared) return view
       return { ...view, fence: claim.fence, ageMs: Math.min(view.ageMs, this.env.now() - claim.heldAt) }
     })
     return { ...line, claims }
+  }
+
+  /** A hold that was lost is no such claim: as long as the store has it, nobody else gets the lock. */
+  #isGivenUp({ id, fence }: ClaimView): boolean {
+    if (clientOf(id) !== this.#clientId || this.stands(id)) return false
+    return fence === null || this.#withdrawing.has(id)
   }
 
   /** The fence by which the store knows that hold. */
@@ -368,7 +379,7 @@ export class Engine {
       if (claim.isPending) claim.listener.fail(closed(this.storeName))
     this.states.close(closed(this.storeName))
     for (const claim of this.#claims.values()) {
-      claim.lose('its client was closed')
+      claim.lose('its client was closed', closed(this.storeName))
       void this.withdraw(claim.resource, claim.id)
     }
     this.#claims.clear()

@@ -1,3 +1,5 @@
+import { HoldfastError } from '../base/errors.js'
+
 // Node has had it for long; its types have it only in newer versions.
 declare const DOMException: new (message: string, options: { name: string; cause?: unknown }) => Error
 
@@ -13,6 +15,12 @@ export function closedClient(cause: unknown): Error {
 
 /** For a lock that its holder has no longer, although its callback is not over. */
 export function lockLost(name: string, cause: unknown): Error {
-  const message = `The lock '${name}' was stolen or lost before its callback was done`
+  const isClosed = cause instanceof HoldfastError && isClosing(cause.cause)
+  const what = isClosed ? 'was given back, because its client was closed,' : 'was stolen or lost'
+  const message = `The lock '${name}' ${what} before its callback was done`
   return new DOMException(message, { name: 'AbortError', cause })
+}
+
+function isClosing(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'CLOSED'
 }

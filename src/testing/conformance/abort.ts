@@ -141,6 +141,27 @@ export const abortCases: readonly CaseSpec[] = [
     },
   },
   {
+    title: 'a client does not show its own request once it has given it up, though the store still has it',
+    behaviours: [10],
+    async run(scene) {
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted()
+      const giveUp = new AbortController()
+      const attempt = scene.lock('door', locks).acquire({ signal: giveUp.signal, lease: LONG_MS })
+      await scene.waiting('door', 1)
+      store.hang('release')
+      giveUp.abort()
+      await rejectsWith('ABORTED', attempt)
+      const waiters: unknown[] = []
+      for await (const line of locks.inspect({ prefix: 'door' })) waiters.push(...line.waiters)
+      assert.deepEqual(waiters, [])
+      assert.equal((await scene.line('door'))?.waiters.length, 1)
+      store.heal()
+      await holder.release()
+      await scene.empty('door')
+    },
+  },
+  {
     title: 'an abort after the grant has no effect on the hold',
     behaviours: [12],
     async run(scene) {
