@@ -27,6 +27,7 @@ function fakeFile(failures: unknown[] = []) {
     },
     look: (work: () => void) => transact('look', work),
     isReplaced: () => false,
+    version: () => 1,
     close: () => void log.push('close'),
   }
   return { log, file: file as unknown as LockFile }
@@ -177,6 +178,77 @@ describe('a file that somebody else has', () => {
     expect(await early).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true, store: 'sqlite' })
     raw.exec('COMMIT')
     expect(await late).toMatchObject({ status: 'granted' })
+  })
+
+  it('is waited for as long as others change it, and the order of the claims is kept', async () => {
+    const path = tempFolder().path('locks.db')
+    const env = testEnv(1_000_000)
+    let rounds = 0
+    env.timer = (...args) => {
+      rounds += 1
+      return systemEnv.timer(...args)
+    }
+    const client = connect(sqlite(path, { env }))
+    await client.pulse([])
+    const raw = await openRaw(path)
+    raw.exec('BEGIN IMMEDIATE')
+    const ids = Array.from({ length: 50 }, (_, index) => String(index))
+    const claims = Promise.all(ids.map((id) => client.claim(request('r', id))))
+    for (let second = 0; second < 10; second += 1) {
+      const roundsBefore = rounds
+      // Two rounds, of which the second surely began after the change.
+      await vi.waitFor(() => expect(rounds).toBeGreaterThan(roundsBefore + 2), 30_000)
+      raw.exec('UPDATE holdfast SET counter = counter + 1; COMMIT; BEGIN IMMEDIATE')
+      env.nowMs += 1000
+    }
+    raw.exec('COMMIT')
+    expect((await claims).map(({ status }) => status)).toEqual(['granted', ...Array(49).fill('waiting')])
+    for await (const line of client.inspect({ prefix: 'r' }))
+      expect(line.claims.map(({ id }) => id)).toEqual(ids)
+  })
+
+  it('has each claim once among the calls that wait for it, however often it is asked for', async () => {
+    const path = tempFolder().path('locks.db')
+    const client = connect(sqlite(path, { env: testEnv(1_000_000) }))
+    await client.pulse([])
+    const raw = await openRaw(path)
+    raw.exec('BEGIN IMMEDIATE')
+    const asked = [client.claim(request('r', '1')), client.claim(request('r', '1'))]
+    const others = [client.claim(request('q', '1')), client.claim(request('r', '2'))]
+    raw.exec('COMMIT')
+    const [first, again] = await Promise.all(asked)
+    expect(again).toBe(first)
+    expect(await Promise.all(others)).toMatchObject([{ status: 'granted' }, { status: 'waiting' }])
+    // What is asked for after it was answered is another call.
+    expect(first).toMatchObject({ status: 'granted', isWanted: false })
+    expect(await client.claim(request('r', '1'))).toMatchObject({ status: 'granted', isWanted: true })
+  })
+
+  it('can be opened while others write', async () => {
+    const path = tempFolder().path('locks.db')
+    await connect(sqlite(path)).claim(request('r', '1'))
+    const raw = await openRaw(path)
+    raw.exec('BEGIN IMMEDIATE')
+    const second = connect(sqlite(path))
+    for await (const { resource } of second.inspect({ prefix: '' })) expect(resource).toBe('r')
+    raw.exec('ROLLBACK')
+  })
+
+  it('is not given up because this process was slow to come to it', async () => {
+    const path = tempFolder().path('locks.db')
+    const env = testEnv(1_000_000)
+    const raw = await openRaw(path)
+    raw.exec('PRAGMA journal_mode = WAL; BEGIN EXCLUSIVE')
+    let retries = 0
+    env.timer = (...args) => {
+      retries += 1
+      return systemEnv.timer(...args)
+    }
+    const claim = connect(sqlite(path, { env })).claim(request('r', '1'))
+    env.nowMs += 5000
+    await vi.waitFor(() => expect(retries).toBeGreaterThan(5), 30_000)
+    raw.exec('COMMIT')
+    expect(await claim).toMatchObject({ status: 'granted' })
   })
 
   it('is waited for when it is opened, too', async () => {

@@ -1,6 +1,7 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached, type Env } from '../../base/env.js'
 import type { HoldfastError } from '../../base/errors.js'
+import { attempt } from '../../drivers/sqlite.js'
 import {
   busyTooLong,
   explain,
@@ -12,12 +13,16 @@ import type { LockFile } from './lock-file.js'
 import type { Message } from './outbox.js'
 
 /**
- * How long a call waits for the file. A turn lasts microseconds, so only a process that is stopped inside one takes that long. It is
- * less than the engine waits for one call (a third of `storeTimeout`, 10 s), so that people read what is wrong rather than "no answer".
+ * For how long the file may be in use without a change by anybody. A turn lasts milliseconds, so only a process that is stopped inside
+ * one takes that long. It is less than the engine waits for one call (a third of `storeTimeout`, 10 s), so that people read what is
+ * wrong rather than "no answer". As long as others make changes our turn will come, and calls wait for it: those that failed would
+ * come back one by one, and no longer in their order.
  */
 const PATIENCE_MS = 3000
 /** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
 const TURN_MS = 10
+/** How long they wait. Without that, the file would be free for too short a time to be found free on a busy machine. */
+const REST_MS = 1
 /** Some tens of microseconds each: enough to find the gap between two transactions of another process. */
 const ATTEMPTS_PER_ROUND = 20
 const FIRST_RETRY_MS = 1
@@ -30,7 +35,7 @@ interface Call {
   readonly isLook: boolean
   /** Whether somebody waits for it: house-keeping does not keep the process from ending. */
   readonly keepsAlive: boolean
-  readonly deadline: number
+  readonly submittedAt: number
   resolve(result: unknown): void
   reject(error: HoldfastError): void
 }
@@ -62,6 +67,10 @@ export class Batches {
   /** Ends the wait for the next turn; undefined: no turn is under way. */
   #turn: { cancel: Cancel; keepsAlive: boolean } | undefined
   #attempt = 0
+  /** When we have last had the file, or another process has changed it; before that, when we first could not have it. */
+  #movedAt: number | undefined
+  /** The file's version, while it is busy. */
+  #version: number | undefined
   #checkIdentityAt = 0
   #idle: (() => void)[] = []
 
@@ -71,9 +80,9 @@ export class Batches {
 
   submit<T>(run: (file: LockFile) => T, options: CallOptions = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const deadline = this.#options.env.now() + PATIENCE_MS
+      const submittedAt = this.#options.env.now()
       const { isLook = false, isBackground = false } = options
-      const call = { run, isLook, keepsAlive: !isBackground, deadline, reject }
+      const call = { run, isLook, keepsAlive: !isBackground, submittedAt, reject }
       this.#queue.push({ ...call, resolve: resolve as (result: unknown) => void })
       // A retry that only house-keeping waits for must not let the process end under this call.
       if (this.#turn && !this.#turn.keepsAlive && call.keepsAlive) {
@@ -117,8 +126,12 @@ export class Batches {
     if (this.#attempt % ATTEMPTS_PER_ROUND !== 0) return this.#schedule()
     // A single attempt after each pause would starve beside a process that has the file nine tenths of the time.
     const ms = backoffMs(this.#attempt / ATTEMPTS_PER_ROUND, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
+    this.#takeTurnIn(ms)
+  }
+
+  #takeTurnIn(ms: number): void {
     const keepsAlive = this.#queue.some((call) => call.keepsAlive)
-    const cancel = env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
+    const cancel = this.#options.env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
     this.#turn = { cancel, keepsAlive }
   }
 
@@ -130,6 +143,8 @@ export class Batches {
       if (!this.#file) this.#file = await this.#options.open()
       this.#run(this.#file, this.#queue)
       this.#attempt = 0
+      this.#movedAt = this.#options.env.now()
+      this.#version = undefined
     } catch (error) {
       if (isBusy(error)) return this.#waitForFile(error)
       this.#failAll(error)
@@ -139,7 +154,7 @@ export class Batches {
 
   #endTurn(): void {
     this.#turn = undefined
-    if (this.#queue.length > 0) return this.#schedule()
+    if (this.#queue.length > 0) return this.#takeTurnIn(REST_MS)
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
@@ -195,11 +210,23 @@ export class Batches {
   #waitForFile(error: unknown): void {
     this.#lookMeanwhile()
     const now = this.#options.env.now()
-    const late = this.#queue.filter((call) => call.deadline <= now)
+    this.#movedAt ??= now
+    if (this.#attempt % ATTEMPTS_PER_ROUND === 0 && this.#hasMoved()) this.#movedAt = now
+    const isStuck = now - this.#movedAt >= PATIENCE_MS
+    const late = isStuck ? this.#queue.filter((call) => now - call.submittedAt >= PATIENCE_MS) : []
     this.#remove(late)
     for (const call of late) call.reject(busyTooLong(this.#options.path, error))
     if (this.#queue.length === 0) return this.#endTurn()
     this.#scheduleRetry()
+  }
+
+  /** Whether another process has changed the file since it was last asked this. */
+  #hasMoved(): boolean {
+    const before = this.#version
+    attempt(() => {
+      this.#version = this.#file?.version()
+    })
+    return before !== undefined && this.#version !== before
   }
 
   /** Who only looks need not wait for those who write: SQLite shows the file as it was before. */

@@ -25,6 +25,8 @@ export class SqliteConnection implements Connection {
   readonly #user: FileUser
   readonly #context: ClientContext
   readonly #client: LocalClient
+  /** Claims whose turn has not come yet. */
+  readonly #asked = new Map<string, Promise<ClaimReply>>()
   #closing: Promise<void> | undefined
 
   constructor(user: FileUser, context: ClientContext) {
@@ -34,8 +36,19 @@ export class SqliteConnection implements Connection {
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
+    const key = `${request.id.length} ${request.id} ${request.resource}`
+    // The engine asks again when an answer is late. Where calls wait for the file, that would only make more of them.
+    const asked = this.#asked.get(key)
+    if (asked) return asked
     this.#user.listen()
-    return this.#change(({ lines }) => lines.claim(this.#client.address, request))
+    const reply = this.#change(({ lines }) => {
+      // What is asked from now on is answered by itself: its lease must not count from before it was sent.
+      this.#asked.delete(key)
+      return lines.claim(this.#client.address, request)
+    })
+    this.#asked.set(key, reply)
+    reply.catch(() => this.#asked.delete(key))
+    return reply
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {

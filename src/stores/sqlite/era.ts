@@ -1,6 +1,17 @@
 import type { Env } from '../../base/env.js'
 import type { Database } from '../../drivers/sqlite.js'
-import { isOfEarlierBoot } from './clock.js'
+import { type Era, isOfEarlierBoot } from './clock.js'
+
+/** The mark of the file's clock, if that is this machine's present one; otherwise undefined. */
+export function presentEra(database: Database, env: Env, bootId: string | null): string | undefined {
+  const era = readEra(database)
+  return isOfEarlierBoot(era, bootId, env.now()) ? undefined : era.boot
+}
+
+function readEra(database: Database): Era {
+  const head = database.prepare('SELECT boot, seen FROM holdfast').get()
+  return { boot: String(head?.['boot']), seen: Number(head?.['seen']) }
+}
 
 /**
  * Puts the file under this machine's present clock, inside the transaction that opens it, and gives the mark of that clock.
@@ -16,8 +27,7 @@ export function settleEra(database: Database, isNew: boolean, env: Env, bootId: 
     database.prepare('INSERT INTO holdfast (one, counter, boot, seen) VALUES (1, 0, ?, ?)').run(boot, now)
     return boot
   }
-  const head = database.prepare('SELECT boot, seen FROM holdfast').get()
-  const era = { boot: String(head?.['boot']), seen: Number(head?.['seen']) }
+  const era = readEra(database)
   if (!isOfEarlierBoot(era, bootId, now)) return era.boot
   const boot = bootId ?? env.id()
   const shiftMs = now - era.seen

@@ -7,7 +7,7 @@ import { type Database, inTransaction } from '../../drivers/sqlite.js'
 import { unavailable } from '../../drivers/sqlite-failures.js'
 import { checkFile } from './check.js'
 import { checkEra } from './clock.js'
-import { settleEra } from './era.js'
+import { presentEra, settleEra } from './era.js'
 import { type Message, Outbox } from './outbox.js'
 import { SqliteRows } from './rows.js'
 import { prepareFile } from './schema.js'
@@ -51,9 +51,9 @@ export class LockFile {
   constructor(database: Database, options: FileOptions) {
     this.#database = database
     this.#options = options
-    this.#boot = prepareFile(database, options.path, (isNew) =>
-      settleEra(database, isNew, options.env, options.bootId),
-    )
+    const { path, env, bootId } = options
+    const settle = (isNew: boolean): string => settleEra(database, isNew, env, bootId)
+    this.#boot = prepareFile(database, path, settle, () => presentEra(database, env, bootId))
     this.#identity = identityOf(options.path)
     this.sql = prepareStatements(database)
   }
@@ -90,6 +90,11 @@ export class LockFile {
   isReplaced(): boolean {
     const identity = identityOf(this.#options.path)
     return identity !== undefined && identity !== this.#identity
+  }
+
+  /** Another number whenever another process has changed the file. */
+  version(): number {
+    return Number(this.sql.version.get()?.['data_version'])
   }
 
   check(): Finding[] {

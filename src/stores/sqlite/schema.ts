@@ -63,8 +63,14 @@ PRAGMA user_version = ${SCHEMA_VERSION};
 /**
  * Makes the file ready: WAL, and our tables if it is empty. Of several processes that start together each finds either nothing
  * or everything, because the tables, the version and `fill` are one transaction. Throws the driver's BUSY when it is not our turn.
+ * Where `find` gives what `fill` would, there is nothing to do, and no need to wait until nobody writes.
  */
-export function prepareFile<T>(database: Database, path: string, fill: (isNew: boolean) => T): T {
+export function prepareFile<T>(
+  database: Database,
+  path: string,
+  fill: (isNew: boolean) => T,
+  find: () => T | undefined = () => undefined,
+): T {
   // Looked at before anything is changed: another application's database keeps its journal mode.
   // In one view of it, because another process may be making the tables at this very moment.
   inTransaction(database, 'BEGIN', () => inspectFile(database, path))
@@ -73,6 +79,10 @@ export function prepareFile<T>(database: Database, path: string, fill: (isNew: b
   // NORMAL: a power cut may undo the last changes, but ends every process that relied on them too.
   // The size limit gives the space of a burst back at the next checkpoint.
   database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 0')
+  const found = inTransaction(database, 'BEGIN', () =>
+    inspectFile(database, path) === 'ours' ? find() : undefined,
+  )
+  if (found !== undefined) return found
   return inTransaction(database, 'BEGIN IMMEDIATE', () => {
     const isNew = inspectFile(database, path) === 'empty'
     if (isNew) database.exec(TABLES)

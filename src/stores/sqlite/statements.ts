@@ -12,6 +12,7 @@ const insertAt = (place: string) =>
 const SQL = {
   loadHead: 'SELECT counter, boot, seen, EXISTS (SELECT 1 FROM pin) AS has_pins FROM holdfast',
   saveHead: 'UPDATE holdfast SET counter = ?, seen = ?',
+  version: 'PRAGMA data_version',
 
   claimFirst: `SELECT ${CLAIM_COLUMNS} FROM claim WHERE space = ? AND resource = ? ORDER BY place LIMIT 1`,
   claimsAfter: `SELECT ${CLAIM_COLUMNS} FROM claim WHERE space = ? AND resource = ? AND place > ? ORDER BY place LIMIT ?`,
