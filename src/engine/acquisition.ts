@@ -4,10 +4,14 @@ import { HoldfastError, isRetryable } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
+import { HEALTHY_MS } from './calls.js'
 import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import type { Cohort, Member } from './cohort.js'
 import type { Engine } from './engine.js'
 import { aborted, type Limits, watchLimits } from './limits.js'
+
+/** An answer that arrived while this process stood still is read before the store is called silent. */
+const LATE_ANSWER_MS = 100
 
 /**
  * One caller's way to a hold: ask, or wait behind a neighbour who has asked; stand in line, ask again where the place was lost,
@@ -22,6 +26,9 @@ export class Acquisition implements ClaimListener, Member {
   readonly #outcome = deferred<Entry | null>()
   #isSettled = false
   #letProcessEnd: Cancel = nothing
+  /** The wait is over, and only the first answer is still waited for. */
+  #timeout: HoldfastError | null = null
+  #stopWaitingForAnswer: Cancel = nothing
 
   constructor(engine: Engine, spec: ClaimSpec, limits: Limits) {
     this.#engine = engine
@@ -36,7 +43,10 @@ export class Acquisition implements ClaimListener, Member {
   async run(): Promise<Entry | null> {
     const { resource } = this.#claim
     if (this.#limits.signal?.aborted) throw aborted(resource, this.#limits.signal)
-    const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => this.fail(error))
+    const unwatch = watchLimits(this.#engine.env, this.#limits, resource, (error) => {
+      if (error.code === 'ACQUIRE_TIMEOUT') this.#endWait(error)
+      else this.fail(error)
+    })
     const endTry = this.#limits.waitMs === 0 ? this.#endTryInTime() : nothing
     this.#cohort = this.#engine.cohortOf(this.#claim, this.#limits)
     if (this.#cohort) this.#cohort.enter(this)
@@ -46,6 +56,7 @@ export class Acquisition implements ClaimListener, Member {
     } finally {
       unwatch()
       endTry()
+      this.#stopWaitingForAnswer()
       this.#letProcessEnd()
     }
   }
@@ -93,8 +104,52 @@ export class Acquisition implements ClaimListener, Member {
   /** A grant that is over on arrival is asked for again. One who does not wait must not do so for ever. */
   #endTryInTime(): Cancel {
     const { env, calls } = this.#engine
-    const cause = new Error('its answers come later than the lease lasts; ask for a longer lease')
-    return env.timer(calls.storeTimeoutMs, () => this.onUnavailable(cause), { keepAlive: true })
+    const claim = this.#claim
+    const withinMs = Math.min(calls.storeTimeoutMs, this.#limits.answerWithinMs ?? Infinity)
+    const end = (): void => {
+      if (claim.phase === 'asking') return this.#failSilent(withinMs)
+      this.onUnavailable(new Error('its answers come later than the lease lasts; ask for a longer lease'))
+    }
+    return env.timer(withinMs, end, { keepAlive: true })
+  }
+
+  /** The wait is over. A store that does not answer must not be read as "taken". */
+  #endWait(timeout: HoldfastError): void {
+    const { env, calls } = this.#engine
+    const claim = this.#claim
+    if (claim.phase === 'asking') {
+      this.#timeout = timeout
+      const silentMs = (): number => env.now() - calls.silentFrom(claim.acknowledgedAt)
+      const end = (): void => {
+        // It answers what was sent before this request: it is busy, not down.
+        if (silentMs() < HEALTHY_MS - 1) this.fail(timeout)
+        else this.#failSilent(silentMs())
+      }
+      const leftMs = Math.max(LATE_ANSWER_MS, HEALTHY_MS - silentMs())
+      this.#stopWaitingForAnswer = env.timer(leftMs, end, { keepAlive: true })
+    } else void this.#endOfWait(timeout).then((error) => this.fail(error))
+  }
+
+  /** Judged by the claim that stands in the store's line, this one's or that of the neighbour whom it waits behind. */
+  async #endOfWait(timeout: HoldfastError): Promise<HoldfastError> {
+    const { env, calls, states } = this.#engine
+    const claim = (this.#claim.phase === 'queued' && this.#cohort?.frontClaim) || this.#claim
+    const now = env.now()
+    if (claim.silentSince !== null && now - claim.silentSince >= HEALTHY_MS) {
+      const since = claim.silentSince
+      return calls.endedBy(calls.unavailable(claim.silentBecause, { since }), claim.resource)
+    }
+    const isAnswered = claim.phase !== 'asking' && now - claim.acknowledgedAt < HEALTHY_MS
+    return isAnswered ? timeout : states.endOfWait(claim.resource, timeout)
+  }
+
+  /** The store has not answered this request for so long. */
+  #failSilent(silentMs: number): void {
+    const { env, calls } = this.#engine
+    const { resource, silentBecause } = this.#claim
+    const since = env.now() - silentMs
+    const failure = calls.unavailable(silentBecause ?? calls.silent(silentMs), { since })
+    this.fail(calls.endedBy(failure, resource))
   }
 
   /** The caller gives up, or is sent away. What may stand in line for it is taken back. */
@@ -168,7 +223,9 @@ export class Acquisition implements ClaimListener, Member {
   }
 
   onUnavailable(cause: unknown): void {
-    this.#failAll(this.#engine.calls.unavailable(cause, this.#claim.resource))
+    const { resource, silentSince } = this.#claim
+    const since = silentSince === null ? {} : { since: silentSince }
+    this.#failAll(this.#engine.calls.unavailable(cause, { resource, ...since }))
   }
 
   /** Asks until there is an answer. Never rejects. A newer ask, after the place was lost, ends an older one. */
@@ -182,14 +239,15 @@ export class Acquisition implements ClaimListener, Member {
     claim.asked(sentAt, { isKeptAsAsked: capabilities.perHoldLease, baton })
     for (let attempt = 1; claim.phase === 'asking' && claim.id === id; attempt++) {
       try {
-        const reply = await calls.within(calls.oneCallMs, () => this.#send(id))
+        const reply = await calls.within(calls.oneCallUntil(deadline), () => this.#send(id))
         if (claim.phase === 'asking' && claim.id === id) this.#onReply(reply, sentAt)
         return
       } catch (error) {
+        if (claim.phase !== 'asking' || claim.id !== id) return
+        claim.silentSince ??= sentAt
+        claim.silentBecause = error
         const pauseMs = calls.retryInMs(attempt)
-        const isHopeless = !isRetryable(error) || env.now() + pauseMs >= deadline
-        if (isHopeless && claim.phase === 'asking' && claim.id === id) this.onUnavailable(error)
-        if (isHopeless) return
+        if (!isRetryable(error) || env.now() + pauseMs >= deadline) return this.onUnavailable(error)
         await calls.pause(pauseMs)
         sentAt = env.now()
       }
@@ -211,6 +269,7 @@ export class Acquisition implements ClaimListener, Member {
   #onReply(reply: ClaimReply, sentAt: number): void {
     if (reply.status === 'refused') return this.#onRefused(reply)
     this.#claim.phase = 'waiting'
+    this.#claim.silentSince = null
     if (reply.status === 'granted') this.#claim.baton?.answered(reply.isWanted, sentAt)
     if (reply.status === 'granted')
       this.#engine.pulse.held(this.#claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
@@ -220,6 +279,8 @@ export class Acquisition implements ClaimListener, Member {
   #onWaiting(reply: Waiting, sentAt: number): void {
     this.#claim.keptPlace(sentAt, reply)
     this.#engine.pulse.plan(this.#claim, reply)
+    // After the plan: a neighbour may take the place over as it is.
+    if (this.#timeout) return this.fail(this.#timeout)
     this.#keepAlive()
     this.#limits.onWaiting?.()
   }

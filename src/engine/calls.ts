@@ -1,4 +1,5 @@
 import { backoffMs } from '../base/backoff.js'
+import { formatMs } from '../base/duration.js'
 import { type Cancel, detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
@@ -11,6 +12,9 @@ export interface CallLimits {
   /** Why the store is silent, where that is known. */
   readonly trouble: () => string | null
 }
+
+/** A healthy store answers a small request within this time, also the first one on a new connection, under load, from far away. */
+export const HEALTHY_MS = 2000
 
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 500
@@ -33,6 +37,9 @@ export class Heard {
     return this.#sentAt <= sentAt ? Math.max(sentAt, this.#at) : sentAt
   }
 }
+
+/** Nothing has come back at all: neither an answer nor a failure that would say why. */
+class Silence extends HoldfastError {}
 
 /** Calls to a store with a deadline for each, and repetition of what can be repeated. */
 export class Calls {
@@ -77,7 +84,7 @@ export class Calls {
       const onTime = (): void => {
         const leftMs = heard.silentFrom(sentAt) + timeoutMs - this.#env.now()
         if (leftMs > 0) waitFor(leftMs)
-        else reject(this.#silent(timeoutMs))
+        else reject(this.silent(timeoutMs))
       }
       const start = (): void => {
         waitFor(timeoutMs)
@@ -92,6 +99,11 @@ export class Calls {
     })
   }
 
+  /** Since when the store is silent for a call that was sent then. */
+  silentFrom(sentAt: number): number {
+    return this.#heard.silentFrom(sentAt)
+  }
+
   /** One call that must not be repeated, or need not be. */
   async once<T>(call: () => Promise<T>): Promise<T> {
     try {
@@ -103,16 +115,22 @@ export class Calls {
 
   /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
   async repeated<T>(deadline: number, call: (attempt: number) => Promise<T>): Promise<T> {
+    const startedAt = this.#env.now()
     for (let attempt = 1; ; attempt++) {
       try {
-        const leftMs = Math.max(1, deadline - this.#env.now())
-        return await this.within(Math.min(this.oneCallMs, leftMs), () => call(attempt))
+        return await this.within(this.oneCallUntil(deadline), () => call(attempt))
       } catch (error) {
         const pauseMs = this.retryInMs(attempt)
-        if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline) throw this.unavailable(error)
+        if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline)
+          throw this.unavailable(error, { since: startedAt })
         await this.pause(pauseMs)
       }
     }
+  }
+
+  /** How long one of several attempts may take: the last one ends with the deadline. */
+  oneCallUntil(deadline: number): number {
+    return Math.min(this.oneCallMs, Math.max(1, deadline - this.#env.now()))
   }
 
   retryInMs(attempt: number): number {
@@ -125,8 +143,16 @@ export class Calls {
     })
   }
 
-  /** The error for the caller: a store's own errors pass as they are, others are wrapped. */
-  unavailable(cause: unknown, resource?: string): HoldfastError {
+  /**
+   * The error for the caller. A store's own errors pass as they are, others are wrapped. A silence is told with all of its time: the
+   * caller does not know of the attempts that it was made of.
+   */
+  unavailable(
+    cause: unknown,
+    { since, resource }: { since?: number; resource?: string } = {},
+  ): HoldfastError {
+    const silentMs = since === undefined ? null : this.#env.now() - since
+    if (cause instanceof Silence && silentMs !== null) return this.silent(silentMs, { cause, resource })
     if (cause instanceof HoldfastError) return cause
     const store = this.#limits.storeName
     const reason = cause instanceof Error ? cause.message : String(cause)
@@ -138,11 +164,35 @@ export class Calls {
     })
   }
 
-  #silent(timeoutMs: number): HoldfastError {
+  /** The error for a caller whose wait has ended while the store does not answer. */
+  endedBy(failure: unknown, resource: string | undefined): HoldfastError {
+    const told = this.unavailable(failure)
+    return new HoldfastError('STORE_UNAVAILABLE', told.message, {
+      store: this.#limits.storeName,
+      retryable: true,
+      cause: failure,
+      ...(resource === undefined ? {} : { resource }),
+    })
+  }
+
+  /** The error for a store that has not answered for so long. */
+  silent(
+    silentMs: number,
+    { cause, resource }: { cause?: unknown; resource?: string | undefined } = {},
+  ): HoldfastError {
     const store = this.#limits.storeName
     const trouble = this.#limits.trouble()
     const why = trouble === null ? '' : ` (${trouble})`
-    const message = `The ${store} store did not answer within ${Math.round(timeoutMs)} ms${why}; check that it is up and reachable, or raise storeTimeout`
-    return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
+    // Timers fire a little late: to people that is the same time.
+    const isAll = silentMs >= this.storeTimeoutMs
+    const time = formatMs(isAll ? this.storeTimeoutMs : Math.round(silentMs))
+    const advice = `check that it is up and reachable${isAll ? ', or raise storeTimeout' : ''}`
+    const message = `The ${store} store did not answer within ${time}${why}; ${advice}`
+    return new Silence('STORE_UNAVAILABLE', message, {
+      store,
+      retryable: true,
+      ...(resource === undefined ? {} : { resource }),
+      ...(cause === undefined ? {} : { cause }),
+    })
   }
 }

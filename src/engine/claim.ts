@@ -118,6 +118,8 @@ export class Claim {
   isHurried = false
   /** Since when pulses have gone unanswered; null: the last one was answered. */
   silentSince: number | null = null
+  /** What the last request came to that went unanswered. */
+  silentBecause: unknown
   /** Mostly one. Small lists, because there is a claim for every hold, and a set costs as much as a timer. */
   #entries: Entry[] = []
   lostBecause: HoldfastError | null = null
@@ -255,6 +257,7 @@ export class Claim {
     this.isBeating = other.isBeating
     this.isHurried = other.isHurried
     this.silentSince = other.silentSince
+    this.silentBecause = other.silentBecause
   }
 
   request(queue: boolean, floor: number): ClaimRequest {
@@ -303,6 +306,8 @@ export class Claim {
     this.grant = 0
     this.hasOldPlace = false
     this.hasHeard = false
+    this.silentSince = null
+    this.silentBecause = undefined
     this.baton = baton
     this.acknowledgedAt = now
     this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now

@@ -54,6 +54,11 @@ export class Cohort {
     return this.front?.claim.isPending ? this.front.arrival : Infinity
   }
 
+  /** The claim that stands in the store's line for all. */
+  get frontClaim(): Claim | undefined {
+    return this.front?.claim
+  }
+
   /** Whether the next one may go on with what the front has: not where a writer would overtake a reader, or a reader a writer. */
   get isNextInOrder(): boolean {
     const { next } = this

@@ -9,6 +9,8 @@ export interface Limits {
   /** 0: do not wait at all. Infinity: for ever. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
+  /** For a caller that does not wait: how long the store may take to say so, where that is less than its time-out. */
+  readonly answerWithinMs?: number
   /** Told when the store has answered that the claim waits in line. */
   readonly onWaiting?: () => void
 }

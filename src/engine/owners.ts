@@ -26,7 +26,11 @@ export class Owners {
       if (left.waitMs === 0) return null
       if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
       // The same owner is asking already; see first what becomes of that.
-      await waitLocally(env, known.pending, left, spec.resource)
+      await waitLocally(env, known.pending, left, spec.resource).catch(async (error) => {
+        throw error.code === 'ACQUIRE_TIMEOUT'
+          ? await this.#engine.states.endOfWait(spec.resource, error)
+          : error
+      })
     }
   }
 

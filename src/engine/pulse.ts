@@ -95,6 +95,7 @@ export class Pulse {
     let isAnyDue = false
     for (const claim of this.#context.claims()) {
       if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
+      this.#endSilence(claim, now)
       if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
@@ -113,6 +114,7 @@ export class Pulse {
     let [end, due] = [Infinity, Infinity]
     for (const claim of this.#context.claims()) {
       if (claim.phase === 'held') end = Math.min(end, claim.validUntil)
+      end = Math.min(end, this.#silenceEndsAt(claim))
       if (canBeat(claim) && !(isBehind && claim.dueAt <= now)) due = Math.min(due, claim.dueAt)
     }
     return Math.min(end, isBehind ? Math.max(due, now + LOOK_AGAIN_MS) : due)
@@ -156,7 +158,7 @@ export class Pulse {
     const answers = replies
     if (answers)
       this.#finish(beats, (claim, index) => this.#apply(claim, beats[index], answers[index], sentAt))
-    else this.#onSilence(beats, failure)
+    else this.#onSilence(beats, failure, this.#heard.silentFrom(sentAt))
     if (!window) return
     if (!answers) window.shrink(sentAt, env.now())
     const wasBehind = this.#backlog.length > 0
@@ -165,11 +167,11 @@ export class Pulse {
     if (wasBehind && this.#backlog.length === 0) this.#lookAround()
   }
 
-  #onSilence(beats: readonly Beat[], error: unknown): void {
+  #onSilence(beats: readonly Beat[], error: unknown, since: number): void {
     this.#failures++
-    this.#finish(beats, (claim) => this.#unanswered(claim, error))
+    this.#finish(beats, (claim) => this.#unanswered(claim, error, since))
     // The store is silent for those who wait to be sent as well.
-    for (const claim of this.#backlog) this.#noteSilence(claim, error)
+    for (const claim of this.#backlog) this.#noteSilence(claim, error, since)
   }
 
   #finish(beats: readonly Beat[], each: (claim: Claim, index: number) => void): void {
@@ -266,23 +268,34 @@ export class Pulse {
     this.#agenda.by(nextMoment(claim))
   }
 
-  #noteSilence(claim: Claim, error: unknown): void {
-    const { env, calls } = this.#context
-    const now = env.now()
-    claim.silentSince ??= now
-    const isTooLong = now - claim.silentSince >= calls.storeTimeoutMs
-    // Those who want to come in beside a reader wait for the store as well.
-    if (isTooLong && (claim.phase === 'waiting' || claim.isShared)) claim.listener.onUnavailable(error)
+  #noteSilence(claim: Claim, error: unknown, since: number): void {
+    claim.silentSince ??= since
+    claim.silentBecause = error
+    this.#endSilence(claim, this.#context.env.now())
   }
 
-  #unanswered(claim: Claim, error: unknown): void {
+  #unanswered(claim: Claim, error: unknown, since: number): void {
     const { env } = this.#context
-    this.#noteSilence(claim, error)
+    this.#noteSilence(claim, error, since)
     if (!canBeat(claim)) return
     claim.dueAt =
       env.now() +
       backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, claim.aliveMs / 8))
-    this.#agenda.by(nextMoment(claim))
+    this.#agenda.by(Math.min(nextMoment(claim), this.#silenceEndsAt(claim)))
+  }
+
+  /** Callers who wait for the store are told when it has been silent for too long, also while one more request is under way. */
+  #endSilence(claim: Claim, now: number): void {
+    if (now < this.#silenceEndsAt(claim)) return
+    claim.listener.onUnavailable(claim.silentBecause)
+    // A caller that comes later, beside a reader that still holds, has the whole time again.
+    claim.silentSince = null
+  }
+
+  #silenceEndsAt(claim: Claim): number {
+    // Those who want to come in beside a reader wait for the store as well.
+    if (claim.silentSince === null || (claim.phase !== 'waiting' && !claim.isShared)) return Infinity
+    return claim.silentSince + this.#context.calls.storeTimeoutMs
   }
 }
 

@@ -1,9 +1,9 @@
 import { backoffMs } from '../base/backoff.js'
 import { deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
-import { type HoldfastError, isRetryable } from '../base/errors.js'
+import { HoldfastError, isRetryable } from '../base/errors.js'
 import type { Connection, StateOutcome, StateValue } from '../contract/store.js'
-import type { Calls } from './calls.js'
+import { type Calls, HEALTHY_MS } from './calls.js'
 import { type Awaited, aborted, type Limits, waitTimeout, watchLimits } from './limits.js'
 import { StateWatch } from './state-watch.js'
 
@@ -32,6 +32,8 @@ export class States {
   readonly #watches = new Map<string, StateWatch>()
   /** By key: the last update that was asked for, with the value after it; undefined where nobody knows. */
   readonly #updates = new Map<string, Promise<StateValue | null | undefined>>()
+  /** By key: the question whether the store answers at all. Callers whose waits end together share it. */
+  readonly #probes = new Map<string, Promise<unknown>>()
   #closed: HoldfastError | null = null
 
   constructor(context: StatesContext) {
@@ -73,13 +75,17 @@ export class States {
     let before = known === undefined ? await this.#read(key, false, deadline) : known
     // That nothing is to be done is believed of what is there now only, not of what was there after an earlier update.
     let isFresh = known === undefined
+    let until = deadline
     for (let attempt = 1; ; attempt++) {
+      const changedFrom = env.now()
       const update = await change(before?.value ?? null)
       if (update === null && isFresh) return before
-      const outcome = update && (await this.#write(key, before, update, deadline))
+      // What the change itself asks of the store has a deadline of its own.
+      until += env.now() - changedFrom
+      const outcome = update && (await this.#write(key, before, update, until))
       if (outcome?.written) return outcome.current
       if (update) await calls.pause(backoffMs(attempt, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS))
-      before = outcome ? outcome.current : await this.#read(key, false, deadline)
+      before = outcome ? outcome.current : await this.#read(key, false, until)
       isFresh = true
     }
   }
@@ -96,9 +102,10 @@ export class States {
     if (limits.signal?.aborted) throw aborted(what.name, limits.signal)
     const outcome = deferred<string | null>()
     const timeout = (): HoldfastError => waitTimeout(what, limits.waitMs)
-    const unwatch = watchLimits(env, limits, what.name, (error) =>
-      outcome.reject(error.code === 'ACQUIRE_TIMEOUT' ? timeout() : error),
-    )
+    const unwatch = watchLimits(env, limits, what.name, (error) => {
+      if (error.code !== 'ACQUIRE_TIMEOUT') return outcome.reject(error)
+      void this.endOfWait(key, timeout()).then(outcome.reject)
+    })
     const leave = this.#watch(key).add({
       see(value) {
         try {
@@ -116,6 +123,28 @@ export class States {
       unwatch()
       leave()
     }
+  }
+
+  /** The error for a caller whose wait is over: a store that does not answer must not be read as "not yet". Never rejects. */
+  async endOfWait(key: string, timeout: HoldfastError): Promise<HoldfastError> {
+    const failure = await this.#probe(key)
+    return failure === null ? timeout : this.#context.calls.endedBy(failure, timeout.resource)
+  }
+
+  /** Asks for something small. The failure; null: the store answers, if only with a refusal. Never rejects. */
+  #probe(key: string): Promise<unknown> {
+    const known = this.#probes.get(key)
+    if (known) return known
+    const { calls, connection } = this.#context
+    const probe = calls
+      .within(Math.min(HEALTHY_MS, calls.storeTimeoutMs), () => connection.read(key, false))
+      .then(
+        () => null,
+        (error) => (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE' ? null : error),
+      )
+      .finally(() => this.#probes.delete(key))
+    this.#probes.set(key, probe)
+    return probe
   }
 
   /** A push: this value has changed. */
@@ -168,9 +197,10 @@ export class States {
     const { env, calls, connection } = this.#context
     const change = { key, expect: before?.version ?? null, ...update }
     try {
-      return await calls.within(calls.oneCallMs, () => connection.write(change))
+      return await calls.within(calls.oneCallUntil(deadline), () => connection.write(change))
     } catch (error) {
-      if (!isRetryable(error) || env.now() >= deadline) throw calls.unavailable(error)
+      const since = deadline - calls.storeTimeoutMs
+      if (!isRetryable(error) || env.now() >= deadline) throw calls.unavailable(error, { since })
       return null
     }
   }

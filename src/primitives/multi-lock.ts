@@ -2,6 +2,7 @@ import { formatMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { EXCLUSIVE } from '../contract/admit.js'
+import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
 import { type Entrance, enter, type LockContext, leave } from './entrance.js'
@@ -118,8 +119,10 @@ export class MultiLock {
    * anybody waits: out of order, one may hold, but never wait.
    */
   async #tryAll(options: HoldOptions, wait: Limits): Promise<Entrance[]> {
+    // A store that does not answer must not make them wait for longer than they wanted to.
+    const limit = wait.waitMs === 0 ? {} : { answerWithinMs: Math.max(wait.waitMs, HEALTHY_MS) }
     const attempts = await Promise.allSettled(
-      this.names.map((name) => this.#enterOne(name, options, { ...wait, waitMs: 0 })),
+      this.names.map((name) => this.#enterOne(name, options, { ...wait, ...limit, waitMs: 0 })),
     )
     const found = attempts.map((attempt) => (attempt.status === 'fulfilled' ? attempt.value : null))
     const failure = attempts.find((attempt) => attempt.status === 'rejected')

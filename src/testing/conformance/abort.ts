@@ -89,7 +89,7 @@ export const abortCases: readonly CaseSpec[] = [
         if (call.method === 'claim') await replies.promise
         return reply
       }
-      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', locks).acquire({ wait: 60, lease: LONG_MS }))
+      await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).acquire({ wait: 60, lease: LONG_MS }))
       replies.resolve()
       await scene.empty('door')
     },

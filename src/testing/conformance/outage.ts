@@ -72,14 +72,84 @@ export const outageCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'the wait ends in time also when the store does not answer',
-    behaviours: [6],
+    title: 'the wait ends in time also when the store does not answer, and that is not read as "taken"',
+    behaviours: [6, 115],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ storeTimeout: 3000 })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
       store.hang()
       const startedAt = now()
-      await rejectsWith('ACQUIRE_TIMEOUT', scene.lock('door', locks).acquire({ wait: 120 }))
+      const error = await rejectsWith('STORE_UNAVAILABLE', scene.lock('door', locks).acquire({ wait: 120 }))
       assert.ok(now() - startedAt >= 120)
+      assert.ok(error.cause instanceof Error)
+      assert.doesNotMatch(error.message, /storeTimeout/)
+      assert.equal(error.resource, 'door')
+      const all = await rejectsWith('STORE_UNAVAILABLE', locks.all(['a', 'b']).acquire({ wait: 120 }))
+      assert.doesNotMatch(all.message, /storeTimeout/)
+      store.heal()
+    },
+  },
+  {
+    title:
+      'a wait in line that ends while the store does not answer is STORE_UNAVAILABLE, also for neighbours',
+    behaviours: [6, 115],
+    async run(scene) {
+      await scene.lock('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
+      const waits = [1, 2].map(() => scene.lock('door', locks).acquire({ wait: 3000, lease: LONG_MS }))
+      for (const wait of waits) wait.catch(() => {})
+      await eventually('the line', async () => ((await scene.line('door'))?.waiters.length ?? 0) > 0)
+      store.hang()
+      for (const wait of waits) {
+        const error = await rejectsWith('STORE_UNAVAILABLE', wait)
+        assert.ok(error.cause instanceof Error)
+        assert.doesNotMatch(error.message, /storeTimeout/)
+      }
+      store.heal()
+    },
+  },
+  {
+    title: 'a wait for a latch, a barrier or an election that ends while the store does not answer says so',
+    behaviours: [97, 98, 99, 115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: FORGIVING_MS })
+      store.hang()
+      await Promise.all([
+        rejectsWith('STORE_UNAVAILABLE', locks.latch('ready', 1).wait({ wait: 120 })),
+        rejectsWith('STORE_UNAVAILABLE', locks.barrier('phase', 2).meet({ wait: 120 })),
+        rejectsWith('STORE_UNAVAILABLE', locks.election('boss').campaign({ wait: 120 })),
+      ])
+      store.heal()
+    },
+  },
+  {
+    title: 'a wait that ends while the store answers is ACQUIRE_TIMEOUT, however long it stood in line',
+    behaviours: [6],
+    async run(scene) {
+      const holder = await scene.lock('door').acquire({ lease: LONG_MS })
+      const { locks } = scene.intercepted({ storeTimeout: LONG_MS })
+      const waits = [1, 2500, 2500].map((wait) => scene.lock('door', locks).acquire({ wait, lease: LONG_MS }))
+      await Promise.all([
+        ...waits.map((wait) => rejectsWith('ACQUIRE_TIMEOUT', wait)),
+        rejectsWith('ACQUIRE_TIMEOUT', locks.latch('ready', 1).wait({ wait: 2500 })),
+      ])
+      await holder.release()
+    },
+  },
+  {
+    title: 'a store that does not answer is told within the time-out, by its whole time',
+    behaviours: [115],
+    async run(scene) {
+      await scene.lock('door').acquire({ lease: LONG_MS })
+      const { locks, store } = scene.intercepted({ storeTimeout: IMPATIENT_MS })
+      const waiter = scene.lock('door', locks).acquire({ lease: SHORT_MS })
+      waiter.catch(() => {})
+      await scene.waiting('door', 1)
+      store.hang()
+      const told = new RegExp(`did not answer within ${IMPATIENT_MS / 1000} s; .* or raise storeTimeout`)
+      const calls = [waiter, scene.lock('gate', locks).acquire(), scene.lock('gate', locks).tryAcquire()]
+      const all = [...calls, locks.latch('ready', 1).count()]
+      const errors = await Promise.all(all.map((call) => rejectsWith('STORE_UNAVAILABLE', call)))
+      for (const { message } of errors) assert.match(message, told)
     },
   },
   {

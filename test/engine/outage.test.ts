@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest'
+import type { HoldfastError } from '../../src/base/errors.js'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+
+const STORE_TIMEOUT_MS = 10_000
+/** Timers count in whole milliseconds, and fire up to two late. */
+const TIMER_MS = 3
+
+function scene(seed: number) {
+  const world = new VirtualWorld({ seed })
+  const inner = memory({ env: world.env({ name: 'server' }) })
+  const store = new InterceptedStore(inner)
+  const locks = new Holdfast(store, { env: world.env({ name: 'client' }) })
+  const others = new Holdfast(inner, { env: world.env({ name: 'others' }) })
+  /** What it was rejected with, and how long that took. */
+  const failure = async (call: Promise<unknown>) => {
+    const startedAt = world.timeMs
+    const error = await world.until(
+      call.then(
+        () => null,
+        (reason: HoldfastError) => reason,
+      ),
+    )
+    return { error, ms: world.timeMs - startedAt }
+  }
+  return { world, store, locks, others, failure }
+}
+
+const OUTAGES = { silent: 'hang', refusing: 'cut' } as const
+
+for (const [outage, fault] of Object.entries(OUTAGES))
+  it(`tells of a ${outage} store within storeTimeout, whatever was asked`, async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const { store, locks, failure } = scene(seed)
+      store[fault]()
+      const calls = [
+        () => locks.mutex('door').acquire(),
+        () => locks.mutex('door').tryAcquire(),
+        () => locks.all(['a', 'b']).acquire(),
+        () => locks.latch('ready', 1).wait(),
+        () => locks.latch('ready', 1).countDown(),
+        () => locks.barrier('phase', 2).meet(),
+      ]
+      for (const call of calls) {
+        const { error, ms } = await failure(call())
+        expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+        expect(ms).toBeLessThanOrEqual(STORE_TIMEOUT_MS + TIMER_MS)
+        expect(error?.message).not.toMatch(/longer lease|[^0-9]\d+ ms/)
+      }
+    }
+  })
+
+it('tells a waiter within storeTimeout after the first request that went unanswered', async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const { world, store, locks, others, failure } = scene(seed)
+    await world.until(others.mutex('door').acquire({ lease: '1h' }))
+    const waiter = locks.mutex('door').acquire({ lease: '3s' })
+    waiter.catch(() => {})
+    await world.run(world.timeMs + 10)
+    store.hang()
+    await world.until(
+      new Promise<void>((resolve) => {
+        const around = store.around
+        store.around = (call, go) => {
+          resolve()
+          return around(call, go)
+        }
+      }),
+    )
+    const { error, ms } = await failure(waiter)
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(error?.message).toMatch(/did not answer within 10 s; .*raise storeTimeout/)
+    expect(ms).toBeLessThanOrEqual(STORE_TIMEOUT_MS + TIMER_MS)
+  }
+})
+
+it('blames the lease only where the store answers', async () => {
+  const { world, store, locks, failure } = scene(1)
+  store.around = async (_call, go) => {
+    const reply = await go()
+    await new Promise<void>((resolve) => void world.after(200, resolve))
+    return reply
+  }
+  const { error } = await failure(locks.mutex('door').tryAcquire({ lease: 100 }))
+  expect(error?.message).toMatch(/ask for a longer lease/)
+})
+
+it('gives a request that a short wait has sent the time of a healthy store to be answered', async () => {
+  const { world, store, locks, others, failure } = scene(1)
+  await world.until(others.mutex('door').acquire({ lease: '1h' }))
+  store.around = async (_call, go) => {
+    await new Promise<void>((resolve) => void world.after(600, resolve))
+    const reply = await go()
+    await new Promise<void>((resolve) => void world.after(600, resolve))
+    return reply
+  }
+  const taken = await failure(locks.mutex('door').acquire({ wait: 20 }))
+  expect(taken.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(taken.ms).toBe(1200)
+  await world.until(locks.mutex('gate').acquire({ wait: 20 }))
+})
