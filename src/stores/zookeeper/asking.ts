@@ -25,23 +25,33 @@ export async function join(
   data: string,
   stand: (made: Made) => void,
 ): Promise<Line | null> {
-  for (let attempt = 1; ; attempt++) {
-    const left = places.emptied.take(request.resource)
-    // Both at once: the server handles them in order, so the list has the node and everything before it.
-    const creating = create(places, request, line, data)
-    const listing = left ? null : places.list(request.resource)
-    listing?.catch(() => {})
-    try {
-      const made = await creating
-      stand(made)
-      if (left && isAlone(made.claim.sequence, made.zxid, left)) return null
-      const listed = await (listing ?? places.list(request.resource))
-      // A batch that was refused is sent again one by one: then the list was there before the node.
-      return listed.find(made.claim.name) ? listed : await places.list(request.resource)
-    } catch (error) {
-      if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
-      await places.session.makePath(line)
+  const { entrances } = places
+  const isOpen = places.isIn(line) && !entrances.isClosed(line)
+  const entrance = isOpen ? null : entrances.close(line)
+  if (entrance?.turn) await entrance.turn
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const left = places.emptied.take(request.resource)
+      // Both at once: the server handles them in order, so the list has the node and everything before it.
+      const creating = create(places, request, line, data)
+      const listing = left ? null : places.list(request.resource)
+      listing?.catch(() => {})
+      if (places.isIn(line)) entrance?.open()
+      try {
+        const made = await creating
+        stand(made)
+        entrance?.open()
+        if (left && isAlone(made.claim.sequence, made.zxid, left)) return null
+        const listed = await (listing ?? places.list(request.resource))
+        // A batch that was refused is sent again one by one: then the list was there before the node.
+        return listed.find(made.claim.name) ? listed : await places.list(request.resource)
+      } catch (error) {
+        if (!hasCode(error, 'NO_NODE') || attempt === MOST_ATTEMPTS) throw error
+        await places.session.makePath(line)
+      }
     }
+  } finally {
+    entrance?.open()
   }
 }
 

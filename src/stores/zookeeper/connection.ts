@@ -23,7 +23,7 @@ import type { Places } from './places.js'
 import type { SessionUser } from './session.js'
 import { States } from './states.js'
 import { Stay } from './stay.js'
-import { adopt, steal } from './takeover.js'
+import { adopt, overtake, steal } from './takeover.js'
 
 /** One client's connection. */
 export class ZooKeeperConnection implements Connection, SessionUser {
@@ -175,6 +175,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       const refusal = await this.#enter(stay, request)
       if (refusal) return refusal
     } else await stay.settle()
+    if (request.steal) await overtake(this.#places, stay, request)
     if (stay.state === 'waiting' && !request.queue) return this.#refuse(stay, { reason: 'busy' })
     if (stay.state !== 'gone') return stay.claimReply(callAt)
     // The session ended meanwhile. If the claim has got a node in the next one, nobody knows of it.
@@ -184,6 +185,9 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   /** Puts a claim into its line; the refusal, if it is refused. */
   async #enter(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
+    // What looks at the line first has to see those who came before it.
+    if (request.steal || !request.queue)
+      await this.#places.entrances.pass(this.#places.lineOf(request.resource))
     if (request.adopts || request.steal) {
       const taken = await this.#takeOver(stay, request)
       if (typeof taken !== 'boolean') return taken

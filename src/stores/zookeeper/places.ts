@@ -3,6 +3,7 @@ import type { Push } from '../../contract/store.js'
 import type { Stat } from '../../drivers/zookeeper/index.js'
 import { Batch } from './batch.js'
 import { Emptied } from './emptied.js'
+import { Entrances } from './entrances.js'
 import { hasCode } from './failures.js'
 import type { Format } from './format.js'
 import { Line } from './line.js'
@@ -44,10 +45,13 @@ export class Places {
   readonly states: string
   readonly batch: Batch
   readonly emptied = new Emptied()
+  readonly entrances = new Entrances()
   /** Asked for, and not sent yet. */
   readonly #listings = new Map<string, Promise<Line>>()
   /** The claims of this client, by the paths of their nodes. */
   readonly #stays = new Map<string, Stay>()
+  /** How many claims of this client have a node in a line. */
+  readonly #nodesIn = new Map<string, number>()
   /** Those that are not known to last yet. */
   readonly #fresh = new Set<Stay>()
   #isAttending = false
@@ -106,16 +110,25 @@ export class Places {
     return this.#stays.get(path)
   }
 
-  stands(path: string, stay: Stay): void {
-    this.#stays.set(path, stay)
+  /** The line's node is there for certain: one of ours is below it. */
+  isIn(line: string): boolean {
+    return this.#nodesIn.has(line)
+  }
+
+  stands(line: string, name: string, stay: Stay): void {
+    this.#stays.set(`${line}/${name}`, stay)
+    this.#nodesIn.set(line, (this.#nodesIn.get(line) ?? 0) + 1)
     this.#fresh.add(stay)
     if (this.#isAttending) return
     this.#isAttending = true
     this.env.timer(LASTING_MS, () => this.#attend(), { keepAlive: false })
   }
 
-  left(path: string, stay: Stay): void {
-    this.#stays.delete(path)
+  left(line: string, name: string, stay: Stay): void {
+    const others = (this.#nodesIn.get(line) ?? 1) - 1
+    this.#stays.delete(`${line}/${name}`)
+    if (others > 0) this.#nodesIn.set(line, others)
+    else this.#nodesIn.delete(line)
     this.#fresh.delete(stay)
   }
 

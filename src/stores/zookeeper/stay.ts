@@ -101,11 +101,19 @@ export class Stay {
   async replace(others: readonly ClaimName[], place: Omit<ClaimName, 'name' | 'id'>): Promise<boolean> {
     const unnamed = { ...place, id: this.id }
     const claim = { ...unnamed, name: successorName(unnamed) }
-    const zxid = await this.#certain(replace(this.#places, this.#line, others, claim, this.#data))
-    if (zxid === null) return false
-    this.#tellRobbed(others)
-    this.#stand({ claim, zxid })
-    return true
+    const own = this.#name
+    // Of the node that it has in line already, it takes leave in the same step.
+    const leaving = own ? [...others.filter(({ name }) => name !== own.name), own] : others
+    this.#leaving = own?.name ?? null
+    try {
+      const zxid = await this.#certain(replace(this.#places, this.#line, leaving, claim, this.#data))
+      if (zxid === null) return false
+      this.#tellRobbed(others)
+      this.#stand({ claim, zxid })
+      return true
+    } finally {
+      this.#leaving = null
+    }
   }
 
   /** Looks for the node of a request whose answer was lost. */
@@ -279,7 +287,7 @@ export class Stay {
     this.#isOriginal = false
     this.#isOwnWatched = false
     if (this.state === 'unknown') this.state = 'waiting'
-    this.#places.stands(`${this.#line}/${claim.name}`, this)
+    this.#places.stands(this.#line, claim.name, this)
   }
 
   /** Those of our own client; others see their nodes vanish. */
@@ -346,12 +354,7 @@ export class Stay {
 
   /** Puts a new node in the place of ours. */
   async #renew(name: ClaimName, place: Omit<ClaimName, 'name' | 'id'>): Promise<void> {
-    this.#leaving = name.name
-    try {
-      if (!(await this.replace([name], place))) this.lose()
-    } finally {
-      this.#leaving = null
-    }
+    if (!(await this.replace([name], place))) this.lose()
   }
 
   get #data(): string {
@@ -388,7 +391,7 @@ export class Stay {
 
   /** `isHead`: it held all, and has left by itself. */
   #vacate({ name }: ClaimName, isHead: boolean): void {
-    this.#places.left(`${this.#line}/${name}`, this)
+    this.#places.left(this.#line, name, this)
     if (!this.#followers) return
     const followers = [...this.#followers]
     this.#followers = null

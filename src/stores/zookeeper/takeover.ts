@@ -3,12 +3,12 @@ import { fenceOf } from './names.js'
 import type { Places } from './places.js'
 import type { Stay } from './stay.js'
 
-/** Others may come and go while we look; after so many surprises the caller is told to ask again. */
+/** Others may come and go while we look; after so many surprises it joins the line, and goes on from there. */
 const MOST_ATTEMPTS = 10
 
 /**
- * Removes every hold and takes the place of the last of them, in one step; those who wait stay behind it. false: nobody holds, so
- * there is nothing to steal.
+ * Removes every hold and takes the place of the last of them, in one step; those who wait stay behind it. false: nobody holds, or
+ * the holds change all the time, so it has to join the line.
  */
 export async function steal(
   places: Places,
@@ -25,7 +25,19 @@ export async function steal(
     if (await stay.replace(line.holds, { permits, capacity, sequence: last.sequence, fence: null }))
       return true
   }
-  return { status: 'refused', reason: 'busy' }
+  return false
+}
+
+/** The same for a claim that has joined the line, where others came before it. Each surprise brings it nearer to the front. */
+export async function overtake(places: Places, stay: Stay, request: ClaimRequest): Promise<void> {
+  const { resource, permits, capacity } = request
+  while (stay.state === 'waiting') {
+    const { holds } = await places.listInSync(resource)
+    const last = holds.at(-1)
+    if (!last) return
+    await stay.replace(holds, { permits, capacity, sequence: last.sequence, fence: null })
+    await stay.settle()
+  }
 }
 
 /** Takes the very place of a hold, if it is still held. */
