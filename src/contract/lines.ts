@@ -1,4 +1,4 @@
-import { admit, EXCLUSIVE, MOST_HEIRS } from './admit.js'
+import { admit, EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from './admit.js'
 import { nextFence } from './fence.js'
 import type { Pin, Row, Rows } from './rows.js'
 import type {
@@ -21,6 +21,8 @@ export interface LinesContext {
   wallMs(): number
   /** Tells a client; delivered after the group of calls has become durable. */
   tell(client: string, news: Push): void
+  /** false: the caller would not hear what it is told, so it learns how many wait ahead of it. Left out: it hears. */
+  isHeard?(): boolean
 }
 
 /**
@@ -283,7 +285,17 @@ export class Lines {
       isNext,
       freeInMs,
       grantsAbove: this.#rows.counter(),
+      ...(this.#context.isHeard?.() === false ? { ahead: this.#ahead(row) } : {}),
     }
+  }
+
+  #ahead(row: Row): number {
+    let ahead = 0
+    for (const { id, fence } of this.#live(row.resource)) {
+      if (id === row.id || ahead >= MOST_AHEAD) break
+      if (fence === null) ahead++
+    }
+    return ahead
   }
 
   #view(row: Row): ClaimView {

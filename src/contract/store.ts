@@ -18,7 +18,7 @@ export interface Capabilities {
   readonly maxBeats: number
   /**
    * How often the engine asks for a claim that is next in line, besides the pulse, because this store cannot be sure to push.
-   * `null`: pushes arrive, or the store says `gap`.
+   * `null`: pushes arrive, or the store says `gap`. May change while the client runs.
    */
   readonly askNextEveryMs: number | null
   /** true: a grant that only a push tells of is given out after the claim's own pulse was answered, which makes it safe here. */
@@ -108,6 +108,11 @@ export interface Waiting {
   readonly isNext: boolean
   /** For the next one: when the first of the holds ahead would lapse; null if not known. */
   readonly freeInMs: number | null
+  /**
+   * How many claims wait ahead of it, counted up to `MOST_AHEAD`. Given while pushes are not heard: the engine then asks for
+   * this claim the more often, the nearer it is to the front. Left out: only the next one is asked for more often.
+   */
+  readonly ahead?: number
   /**
    * At least the newest fence of this resource so far; if this claim is granted, its fence is above it. By this a client tells
    * the push of a grant that it may trust from one that was long under way, and whose claim has lapsed and was made anew since.

@@ -112,6 +112,11 @@ export class Claim {
   sessionMs = Infinity
   /** When to speak of this claim in a pulse. */
   dueAt = Infinity
+  /** How long after the last answer that is. */
+  intervalMs = 0
+  /** How many waited ahead of it by the last answer, and when that last changed. */
+  #ahead: number | null = null
+  #aheadChangedAt = -Infinity
   /** A pulse with this claim is on its way. */
   isBeating = false
   /** Something has happened since that beat was sent: ask again as soon as it is answered. */
@@ -254,6 +259,7 @@ export class Claim {
     this.hasOldPlace = this.isShared
     this.sessionMs = other.sessionMs
     this.dueAt = other.dueAt
+    this.intervalMs = other.intervalMs
     this.isBeating = other.isBeating
     this.isHurried = other.isHurried
     this.silentSince = other.silentSince
@@ -321,6 +327,13 @@ export class Claim {
     this.acknowledgedAt = Math.max(this.acknowledgedAt, sentAt)
     this.#placeUntil = Math.max(this.#placeUntil, sentAt + reply.presenceMs)
     this.#grantsAbove = Math.max(this.#grantsAbove, reply.grantsAbove)
+  }
+
+  /** The store has said how many wait ahead of it. Gives how long that has not changed: for ever, at first. */
+  noteAhead(ahead: number, now: number): number {
+    if (this.#ahead !== null && ahead !== this.#ahead) this.#aheadChangedAt = now
+    this.#ahead = ahead
+    return now - this.#aheadChangedAt
   }
 
   /** Whether a grant with this fence is of the present stay in line. */

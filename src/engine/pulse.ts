@@ -10,6 +10,8 @@ import { Window } from './window.js'
 const DUE_AFTER = 1 / 3
 /** Claims that are due within this part of their interval travel along: many claims, few calls. */
 const TRAVEL_ALONG = 0.25
+/** While a line moves, the next one that cannot hear of its grant asks so many times as often as at rest. */
+const MOVING = 20
 /** Where a session's time is nearly over, or a hold's cap is near, it is not asked for more and more often. */
 const LEAST_TERM_MS = 100
 /** While a store has more to do than it is sent, this often is enough to look for more. */
@@ -55,16 +57,34 @@ export class Pulse {
 
   /** After the store has answered for a claim: when to speak of it next. */
   plan(claim: Claim, reply?: Waiting): void {
-    const { env, capabilities } = this.#context
+    const { env } = this.#context
     if (reply) this.#noteTerm(claim, reply.presenceMs)
     const intervalMs = claim.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
     claim.dueAt = claim.acknowledgedAt + intervalMs
-    if (reply?.isNext) {
-      const askMs = Math.min(reply.freeInMs ?? Infinity, capabilities.askNextEveryMs ?? Infinity)
-      claim.dueAt = Math.min(claim.dueAt, env.now() + Math.max(1, askMs))
+    claim.intervalMs = intervalMs
+    if (reply) {
+      const freeInMs = reply.isNext ? (reply.freeInMs ?? Infinity) : Infinity
+      const askMs = Math.max(1, Math.min(freeInMs, this.#askInMs(claim, reply)))
+      claim.dueAt = Math.min(claim.dueAt, env.now() + askMs)
+      claim.intervalMs = Math.min(intervalMs, askMs)
     }
     if (claim.isHurried) claim.dueAt = env.now()
     this.#agenda.by(nextMoment(claim))
+  }
+
+  /**
+   * Where pushes are not heard: when to ask for a claim that waits. Seldom by those far back, and often only while the line
+   * moves, so that all waiters of a line together ask little more often than the first few of them.
+   */
+  #askInMs(claim: Claim, { isNext, ahead }: Waiting): number {
+    const { env, capabilities } = this.#context
+    const everyMs = capabilities.askNextEveryMs
+    if (everyMs === null) return Infinity
+    if (ahead === undefined) return isNext ? everyMs : Infinity
+    const restedMs = claim.noteAhead(ahead, env.now())
+    const movingMs = (everyMs / MOVING) * (ahead + 1)
+    const atRestMs = everyMs * (1 + ahead / 2)
+    return Math.min(Math.max(restedMs / 4, movingMs), atRestMs) * (0.9 + env.random() * 0.1)
   }
 
   /** Speaks of this claim as soon as possible. */
@@ -96,7 +116,7 @@ export class Pulse {
     for (const claim of this.#context.claims()) {
       if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
       this.#endSilence(claim, now)
-      if (!canBeat(claim) || claim.dueAt > now + claim.aliveMs * DUE_AFTER * TRAVEL_ALONG) continue
+      if (!canBeat(claim) || claim.dueAt > now + claim.intervalMs * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
     }

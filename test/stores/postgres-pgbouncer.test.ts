@@ -4,6 +4,7 @@ import { postgres } from '../../src/stores/postgres/index.js'
 import { eventually, inTime } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type PgBouncer, startPgBouncer } from '../servers/pgbouncer.js'
+import { DEAF_LIMIT_MS, takeTurnsDeaf } from './deaf-turns.js'
 
 describeOn('pgbouncer', 'behind a PgBouncer that drops LISTEN', () => {
   let pooler: PgBouncer
@@ -32,5 +33,11 @@ describeOn('pgbouncer', 'behind a PgBouncer that drops LISTEN', () => {
       const messages = (await one.check()).find(({ about }) => about === 'messages')
       expect(messages).toMatchObject({ level: listen ? 'risk' : 'fine' })
     },
+  )
+
+  it(
+    'each waiter of a line that moves on is served',
+    () => takeTurnsDeaf(() => postgres(pooler.url)),
+    DEAF_LIMIT_MS,
   )
 })

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import type { Connection, Push } from '../../src/contract/store.js'
@@ -7,7 +8,16 @@ import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { DEAF_LIMIT_MS, takeTurnsDeaf } from './deaf-turns.js'
 import { openPgPool, openPool } from './postgres/pools.js'
+
+/** Longer than the first message to oneself may take on its way. */
+const SLOW_ECHO_MS = 2500
+
+function bound(target: object, key: string | symbol): unknown {
+  const value = Reflect.get(target, key)
+  return typeof value === 'function' ? value.bind(target) : value
+}
 
 describeOn('postgres', 'the PostgreSQL store', () => {
   let server: PostgresServer
@@ -205,6 +215,41 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const { messages } = Object.fromEntries((await locks.check()).map((each) => [each.about, each]))
     expect(messages).toMatchObject({ level: 'risk' })
   })
+
+  it.each([{ listen: false }, { connections: 1 }] as const)(
+    'serves each waiter of a line that moves on, also where no message is heard: %o',
+    (options) => takeTurnsDeaf(() => postgres(server.url, options)),
+    DEAF_LIMIT_MS,
+  )
+
+  it('hears messages soon after a server that was slow at first', async () => {
+    const pool = openPgPool(server.url, 5)
+    endings.push(() => pool.end())
+    const connect = pool.connect.bind(pool)
+    let isSlow = true
+    const slow = new Proxy(pool, {
+      get: (target, key) => (key === 'connect' ? connectSlowly : Reflect.get(target, key)),
+    })
+    const connectSlowly = async () => {
+      const inner = await connect()
+      return new Proxy(inner, {
+        get(target, key) {
+          if (key !== 'query') return bound(target, key)
+          return async (statement: { text: string }) => {
+            const isEcho = statement.text.includes('pg_notify')
+            if (isEcho && isSlow) await setTimeout(SLOW_ECHO_MS)
+            isSlow &&= !isEcho
+            return inner.query(statement)
+          }
+        },
+      })
+    }
+    const store = postgres(slow)
+    const locks = new Holdfast(store, { space: `space ${Math.random()}` })
+    endings.push(() => locks.close())
+    await locks.mutex('door').run(() => {})
+    await eventually('messages', () => store.capabilities.askNextEveryMs === null, 30_000)
+  }, 60_000)
 
   it('sweeps what nobody uses any more, and nothing else', async () => {
     const url = `${server.url}?schema=swept`

@@ -1,8 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import type { Push } from '../../src/contract/store.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
 import type { Message } from '../../src/stores/sqlite/outbox.js'
 import { Wires } from '../../src/stores/sqlite/wires.js'
+import { DEAF_LIMIT_MS, takeTurnsDeaf } from './deaf-turns.js'
 import { tempFolder } from './sqlite/helpers.js'
 
 const gap: Push = { type: 'gap' }
@@ -81,4 +83,14 @@ describe('wires', () => {
     one?.wires.close()
     two?.wires.close()
   })
+
+  it(
+    'are not needed by those who wait: each one of a line that moves on is served',
+    async () => {
+      const path = tempFolder().path('locks.db')
+      writeFileSync(`${path}-wires`, 'in the way')
+      await takeTurnsDeaf(() => sqlite(path))
+    },
+    DEAF_LIMIT_MS,
+  )
 })

@@ -158,13 +158,13 @@ async function checkMessages(user: PostgresUser): Promise<Finding> {
     return {
       level: 'fine',
       about,
-      text: 'Not listened for (listen: false); whoever is next in line asks five times a second.',
+      text: 'Not listened for (listen: false); waiters ask by themselves, the next in line five times a second.',
     }
   const until = user.env.now() + HEAR_WITHIN_MS
   while (!user.ears.isHearing && user.env.now() < until)
     await new Promise<void>((resolve) => user.env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
   if (user.ears.isHearing) return { level: 'fine', about, text: 'NOTIFY reaches this process.' }
   const text =
-    'NOTIFY does not reach this process, as behind a pooler in transaction mode or with a pool of one connection: whoever is next in line asks five times a second instead. Give the URL of the server itself as listen, or set listen: false.'
+    'NOTIFY does not reach this process, as behind a pooler in transaction mode or with a pool of one connection: waiters ask by themselves instead, the next in line five times a second. Give the URL of the server itself as listen, or set listen: false.'
   return { level: 'risk', about, text }
 }

@@ -66,13 +66,14 @@ export class PostgresConnection implements Connection {
       floor,
       block,
       info: encodeText(request.info),
+      ...(this.#user.ears.isHearing ? {} : { deaf: true }),
       ...(adopts ? { old: encodeText(adopts.id), old_fence: adopts.fence } : {}),
     }) as Promise<ClaimReply>
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     this.#checkOpen()
-    const lines = groupByLine(beats)
+    const lines = groupByLine(beats, !this.#user.ears.isHearing)
     const values = [this.#space, JSON.stringify(lines), this.#user.channel]
     const reply = await this.#pulses.run(() => this.#user.call('pulse', values))
     const replies: BeatReply[] = []
@@ -177,7 +178,7 @@ export class PostgresConnection implements Connection {
 }
 
 /** In the words of the routine `pulse`. */
-function groupByLine(beats: readonly Beat[]): { resource: string; beats: object[] }[] {
+function groupByLine(beats: readonly Beat[], isDeaf: boolean): { resource: string; beats: object[] }[] {
   const lines = new Map<string, object[]>()
   beats.forEach(({ resource, id, leaseMs, presenceMs, permits, block }, n) => {
     const beat = {
@@ -187,6 +188,7 @@ function groupByLine(beats: readonly Beat[]): { resource: string; beats: object[
       presence: toUs(presenceMs),
       permits,
       block,
+      ...(isDeaf ? { deaf: true } : {}),
     }
     const known = lines.get(resource)
     if (known) known.push(beat)

@@ -19,8 +19,9 @@ const ECHO_EVERY_MS = 5000
 const FIRST_ECHO_WITHIN_MS = 2000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
-/** A pooler that drops LISTEN will go on doing so. */
-const RETRY_DEAF_MS = 60_000
+/** A pooler that drops LISTEN will go on doing so; a server that was only slow will not. */
+const FIRST_RETRY_DEAF_MS = 1000
+const LONGEST_RETRY_DEAF_MS = 60_000
 
 /**
  * The one connection for messages of a store value. It counts as hearing only after a word that was sent over another connection has come
@@ -82,21 +83,27 @@ export class Ears {
     }
   }
 
+  /** The time to hear it begins with the answer: a call that waits for a connection, or a busy server, says nothing about the ear. */
   async #echo(driver: Driver): Promise<void> {
-    const patienceMs = this.#isHearing ? ECHO_EVERY_MS : FIRST_ECHO_WITHIN_MS
+    const ear = this.#ear
     this.#isEchoDue = true
-    this.#after(patienceMs, () => void this.#checkEcho())
     await driver.ask('SELECT pg_notify($1, $2)', [this.#context.channel, ECHO])
+    if (ear !== this.#ear) return
+    const patienceMs = this.#isHearing ? ECHO_EVERY_MS : FIRST_ECHO_WITHIN_MS
+    this.#after(patienceMs, () => void this.#checkEcho())
   }
 
   /** Never rejects. */
   async #checkEcho(): Promise<void> {
     if (this.#isEchoDue) return this.#isHearing ? this.#retry() : this.#retryLater()
+    const ear = this.#ear
     try {
       await this.#echo(await this.#context.open())
     } catch {
       // Trouble with the calls says nothing about the ear.
+      if (ear !== this.#ear) return
       this.#isEchoDue = false
+      this.#after(ECHO_EVERY_MS, () => void this.#checkEcho())
     }
   }
 
@@ -124,8 +131,10 @@ export class Ears {
   }
 
   #retryLater(): void {
+    const { env } = this.#context
     this.#hangUp()
-    this.#after(RETRY_DEAF_MS, () => void this.#listen())
+    const pauseMs = backoffMs(++this.#failures, env.random(), FIRST_RETRY_DEAF_MS, LONGEST_RETRY_DEAF_MS)
+    this.#after(pauseMs, () => void this.#listen())
   }
 
   #hangUp(): void {

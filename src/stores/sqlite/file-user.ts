@@ -80,7 +80,10 @@ export class FileUser {
     this.#driver ??= await loadDriver(this.#options.driver)
     this.#database ??= this.#driver.open(this.#options.path)
     try {
-      const file = new LockFile(this.#database, this.#options)
+      const file = new LockFile(this.#database, {
+        ...this.#options,
+        isHeard: () => this.#wires.isListening,
+      })
       this.#database = undefined
       this.#sweepAtOpening(file)
       this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)

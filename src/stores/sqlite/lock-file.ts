@@ -34,6 +34,8 @@ export interface FileOptions {
   readonly path: string
   readonly env: Env
   readonly bootId: string | null
+  /** Whether other processes can tell our clients. */
+  isHeard(): boolean
 }
 
 /** An opened file: transactions, and what can be done inside one. */
@@ -124,6 +126,7 @@ export class LockFile {
       now,
       wallMs: () => this.#options.env.wallMs(),
       tell: (client, news) => this.#outbox.tell(name, client, news),
+      isHeard: () => this.#options.isHeard(),
     })
     const states = new States(rows, {
       now,

@@ -26,6 +26,7 @@ export class Wires {
   readonly #lines = new Map<string, Socket>()
   readonly #accepted = new Set<Socket>()
   #server: Server | undefined
+  #hasFailed = false
   #foundFolder: string | undefined
 
   constructor(path: string, name: string, receive: (message: Message) => void) {
@@ -47,6 +48,11 @@ export class Wires {
     this.#server.close()
     this.#server = undefined
     this.listen()
+  }
+
+  /** Whether others can lay a line to this end. */
+  get isListening(): boolean {
+    return this.#server !== undefined && !this.#hasFailed
   }
 
   /** How many lines are laid, in either direction. */
@@ -96,7 +102,10 @@ export class Wires {
     if (process.platform !== 'win32') makeFolder(this.#folder)
     const server = createServer((line) => this.#onLine(line))
     // Without an end of our own we are not told, and ask.
-    server.on('error', () => {})
+    server.on('error', () => {
+      this.#hasFailed = true
+    })
+    this.#hasFailed = false
     server.listen({ path: this.#address(this.name), exclusive: true })
     server.unref()
     this.#server = server

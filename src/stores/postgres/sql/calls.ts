@@ -54,7 +54,7 @@ BEGIN
   IF t.capacity IS NOT NULL THEN
     SELECT * INTO c FROM holdfast.claim d WHERE d.line = t.id AND d.id = r.id;
     IF FOUND AND c.expires > t.now THEN
-      t.reply := holdfast.claim_reply(t, c);
+      t.reply := holdfast.claim_reply(t, c, r.deaf);
       RETURN t;
     ELSIF FOUND THEN
       DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = r.id;
@@ -86,14 +86,14 @@ BEGIN
     t.next := c.id;
   END IF;
   t.is_changed := true;
-  t.reply := holdfast.waiting(t, c);
+  t.reply := holdfast.waiting(t, c, r.deaf);
   RETURN t;
 END $$;
 
-CREATE FUNCTION holdfast.claim_reply(t holdfast.turn, c holdfast.claim) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION holdfast.claim_reply(t holdfast.turn, c holdfast.claim, p_is_deaf boolean) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   IF c.fence IS NULL THEN
-    RETURN holdfast.waiting(t, c);
+    RETURN holdfast.waiting(t, c, p_is_deaf);
   END IF;
   RETURN jsonb_build_object('status', 'granted', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
     'isWanted', t.next IS NOT NULL);
@@ -112,7 +112,7 @@ BEGIN
   t.soonest := least(t.soonest, c.expires);
   t.is_changed := true;
   t.is_durable := true;
-  t.reply := holdfast.claim_reply(t, c);
+  t.reply := holdfast.claim_reply(t, c, false);
   RETURN t;
 END $$;
 

@@ -1,3 +1,5 @@
+import { MOST_AHEAD } from '../../../contract/admit.js'
+
 /**
  * What every call on a line is made of: `open_line`, `settle`, the work, `close_line`. It restates `contract/lines.ts`.
  *
@@ -19,7 +21,8 @@ CREATE TYPE holdfast.request AS (
   block bigint,
   info text,
   old text,
-  old_fence bigint
+  old_fence bigint,
+  deaf boolean          -- the caller would not hear what it is told
 );
 
 CREATE TYPE holdfast.turn AS (
@@ -231,10 +234,16 @@ CREATE FUNCTION holdfast.ms(p_us bigint) RETURNS double precision LANGUAGE sql I
   SELECT p_us::double precision / 1000
 $$;
 
-CREATE FUNCTION holdfast.waiting(t holdfast.turn, c holdfast.claim) RETURNS jsonb LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN jsonb_build_object('status', 'waiting', 'presenceMs', holdfast.ms(c.expires - t.now), 'isNext', c.id = t.next,
+CREATE FUNCTION holdfast.waiting(t holdfast.turn, c holdfast.claim, p_is_deaf boolean) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  reply jsonb := jsonb_build_object('status', 'waiting', 'presenceMs', holdfast.ms(c.expires - t.now), 'isNext', c.id = t.next,
     'freeInMs', CASE WHEN c.id = t.next THEN holdfast.ms(t.soonest - t.now) END, 'grantsAbove', t.last);
+BEGIN
+  IF p_is_deaf THEN
+    reply := reply || jsonb_build_object('ahead', (SELECT count(*) FROM (SELECT 1 FROM holdfast.claim d
+      WHERE d.line = t.id AND d.fence IS NULL AND d.place < c.place ORDER BY d.place LIMIT ${MOST_AHEAD}) a));
+  END IF;
+  RETURN reply;
 END $$;
 
 CREATE FUNCTION holdfast.view(p_now bigint, c holdfast.claim) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$

@@ -1,5 +1,5 @@
 /**
- * Renews holds and keeps places, and tells what became of each. `p_lines`: `[{ resource, beats: [{ n, id, lease, presence, permits, block }] }]`;
+ * Renews holds and keeps places, and tells what became of each. `p_lines`: `[{ resource, beats: [{ n, id, lease, presence, permits, block, deaf }] }]`;
  * the reply: `[[n, answer], …]`. Lines are locked in the order of their keys, so that two pulses cannot wait for each other.
  * An id that is not in its line is gone, for ever: nothing is created here.
  */
@@ -53,10 +53,10 @@ CREATE FUNCTION holdfast.beat_replies(t holdfast.turn, p_beats jsonb) RETURNS ho
 BEGIN
   SELECT jsonb_agg(jsonb_build_array(b.n, CASE
       WHEN c.id IS NULL THEN '{"status": "gone"}'
-      WHEN c.fence IS NULL THEN holdfast.waiting(t, c)
+      WHEN c.fence IS NULL THEN holdfast.waiting(t, c, b.deaf)
       ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
         'isWanted', t.next IS NOT NULL) END)) INTO t.reply
-    FROM jsonb_to_recordset(p_beats) AS b(n integer, id text)
+    FROM jsonb_to_recordset(p_beats) AS b(n integer, id text, deaf boolean)
     LEFT JOIN LATERAL (SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now OFFSET 0) c ON true;
   RETURN t;
 END $$;
