@@ -13,7 +13,7 @@ import {
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
 import { openPool, type Pool } from './mysql/pools.js'
-import { type Contender, expectEqualShare, sharesOf } from './shares.js'
+import { type Contender, expectEqualShare, sharesOf, waitElsewhere } from './shares.js'
 
 describeOn('mariadb', 'the session locks of MySQL', () => {
   let server: MariadbServer
@@ -167,6 +167,8 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
 
     it('get their share beside programs that wait in GET_LOCK', async () => {
       const locks = sessionLock(open(10))
+      // Makes the schema.
+      await locks.run('first', () => {})
       const native = async (): Promise<Contender> => {
         const ask = await stranger()
         return async (work) => {
@@ -282,6 +284,22 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
       await isGivenBack(pools[0] as Pool)
       expect(await free('report')).toBe('1')
     })
+  })
+
+  it('let the next one in when the process that is first in the queue is killed', async () => {
+    const [holder, next] = [await stranger(), await stranger()]
+    const waiting = async (count: number): Promise<boolean> => {
+      const where = "from information_schema.processlist where state = 'User lock'"
+      return (await server.query(`select count(*) ${where}`)) === String(count)
+    }
+    await holder("get_lock('killed', 0)")
+    const child = waitElsewhere('mysql', server.url, 'killed')
+    await eventually('a wait in the queue', () => waiting(1))
+    const second = next("get_lock('killed', 60)")
+    await eventually('another one', () => waiting(2))
+    child.kill('SIGKILL')
+    await holder("release_lock('killed')")
+    expect(await inTime('the next one', second)).toBe(1)
   })
 
   it('say when there is no server', async () => {

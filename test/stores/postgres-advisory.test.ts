@@ -14,7 +14,7 @@ import { describeOn } from '../servers/availability.js'
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
 import { openPgPool, openPool } from './postgres/pools.js'
-import { type Contender, expectEqualShare, sharesOf } from './shares.js'
+import { type Contender, expectEqualShare, sharesOf, waitElsewhere } from './shares.js'
 
 /** As the page has it for other languages. */
 const KEY_IN_SQL = "('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), 16))::bit(64)::bigint"
@@ -194,6 +194,8 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
 
   it('gets its share beside programs that wait in pg_advisory_lock', async () => {
     const locks = openLocks(10)
+    // Makes the schema.
+    await locks.run('first', () => {})
     const native = async (): Promise<Contender> => {
       const other = await stranger()
       return async (work) => {
@@ -294,6 +296,18 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     const hold = await inTime('the hold', next)
     expect([hold.isValid, held.isValid]).toEqual([true, true])
     expect([await hold.release(), await held.release()]).toEqual([true, true])
+  })
+
+  it('lets the next one in when the process that is first in the queue is killed', async () => {
+    const [holder, next] = [await stranger(), await stranger()]
+    await holder.query(`select pg_advisory_lock(${KEY_IN_SQL})`, ['killed'])
+    const child = waitElsewhere('postgres', server.url, 'killed')
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    const second = next.query(`select pg_advisory_lock(${KEY_IN_SQL})`, ['killed'])
+    await eventually('another one', async () => (await waiting()) === 2)
+    child.kill('SIGKILL')
+    await holder.query(`select pg_advisory_unlock(${KEY_IN_SQL})`, ['killed'])
+    await inTime('the next one', second)
   })
 
   it('serves more keys that are taken than connections may wait, with half of the pool', async () => {

@@ -1,4 +1,6 @@
-import { expect } from 'vitest'
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished } from 'vitest'
 import { pass } from '../../src/testing/conformance/checks.js'
 
 /** Enters the lock once, runs the work inside, and leaves. */
@@ -29,4 +31,11 @@ export function expectEqualShare(shares: readonly number[]): void {
   const entries = shares.reduce((sum, each) => sum + each, 0)
   const equal = entries / shares.length
   expect((shares[0] ?? 0) / equal, `entries: ${shares.join(', ')}`).toBeGreaterThanOrEqual(0.8)
+}
+
+/** A process of its own that waits for the lock. */
+export function waitElsewhere(store: 'mysql' | 'postgres', url: string, name: string): ChildProcess {
+  const child = fork(fileURLToPath(new URL('session-waiter.mjs', import.meta.url)), [store, url, name])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
 }

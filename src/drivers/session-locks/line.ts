@@ -15,7 +15,7 @@ export interface Waiter {
 }
 
 /** A hold as the caller has it. */
-export interface Hold {
+interface Hold {
   lose(reason: Error): void
 }
 
@@ -27,6 +27,8 @@ export interface Held<S extends LockSession> {
 
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 250
+/** What was taken so lately is waited for in the server's queue without asking whether it is free. */
+const BUSY_MS = 1000
 
 /**
  * One lock in this process. The server would let the same session in again and again, so who is inside is decided here: one at a time, in the
@@ -39,19 +41,20 @@ export class Line<S extends LockSession> implements Lock {
   held: Held<S> | null = null
   /** A question for it, or a wait in the server's queue, is under way. */
   isAsked = false
-  /** Another session had it when it was last asked for. */
-  isBusy = false
+  /** When another session was last known to have it. */
+  busyAt: number
   /** When it is to be asked for next. */
   dueAt = 0
-  /** When it was last in the server's queue; before that, when it was found busy. */
+  /** When it was last in the server's queue. */
   queuedAt = 0
   /** Since when asking fails, and how; null: it does not. */
   failure: { readonly since: number; readonly error: HoldfastError } | null = null
   #attempts = 0
 
-  constructor({ key, name }: Lock) {
+  constructor({ key, name }: Lock, busyAt: number) {
     this.key = key
     this.name = name
+    this.busyAt = busyAt
   }
 
   get isWanted(): boolean {
@@ -62,10 +65,15 @@ export class Line<S extends LockSession> implements Lock {
     return this.held === null && !this.isAsked && this.waiters.length === 0
   }
 
+  /** Whether to wait for it in the server's queue, now or after what is under way. */
+  mayQueue(now: number): boolean {
+    const isWaitedFor = this.waiters.length > 0 && !this.waiters[0]?.isBrief
+    return this.held === null && isWaitedFor && now - this.busyAt < BUSY_MS
+  }
+
   /** Another session has it. */
   refuse(env: Env): void {
-    if (!this.isBusy) this.queuedAt = env.now()
-    this.isBusy = true
+    this.busyAt = env.now()
     this.postpone(env)
     for (const waiter of this.waiters.filter(({ isBrief }) => isBrief)) {
       this.remove(waiter)
@@ -81,7 +89,6 @@ export class Line<S extends LockSession> implements Lock {
   /** No session of ours has it any more. */
   open(): void {
     this.held = null
-    this.isBusy = false
     this.#attempts = 0
     this.dueAt = 0
   }

@@ -13,6 +13,8 @@ const CROWDED_QUEUE_MS = 5000
 const MOST_QUEUES = 3
 /** After a session could not be opened. */
 const REOPEN_MS = 1000
+/** So many names that nobody wants at the moment are remembered as busy. */
+const MOST_REMEMBERED = 100
 
 /** A session that waits in the server's queue for one lock, and then holds that one only. */
 interface Queue<S extends LockSession> {
@@ -33,6 +35,8 @@ export class SessionLocks<S extends LockSession> {
   readonly #env: Env
   readonly #lines = new Map<string, Line<S>>()
   readonly #queues = new Set<Queue<S>>()
+  /** When locks were found busy that nobody wants at the moment. */
+  readonly #busyAt = new Map<string, number>()
   #home: Promise<S> | undefined
   #isTrying = false
   #reopenAt = 0
@@ -44,7 +48,7 @@ export class SessionLocks<S extends LockSession> {
   }
 
   join(lock: Lock, waiter: Waiter): void {
-    const line = this.#lines.get(lock.key) ?? new Line<S>(lock)
+    const line = this.#lines.get(lock.key) ?? new Line<S>(lock, this.#busyAt.get(lock.key) ?? -Infinity)
     if (waiter.isBrief && !line.isDeserted) return waiter.refuse()
     this.#lines.set(lock.key, line)
     line.waiters.push(waiter)
@@ -64,12 +68,20 @@ export class SessionLocks<S extends LockSession> {
   /** Something has changed: asks now or later, queues, and gives back the sessions that have nothing to do. */
   #goOn(): void {
     this.#cancelTimer()
-    for (const line of this.#lines.values()) if (line.isDeserted) this.#lines.delete(line.key)
+    for (const line of this.#lines.values()) if (line.isDeserted) this.#forget(line)
     this.#cancelDeserted()
-    const wanted = [...this.#lines.values()].filter((line) => line.isWanted)
-    this.#queueFor(wanted.filter((line) => line.isBusy))
+    this.#queueForBusy()
     if (this.#lines.size === 0) return this.#closeHome()
-    if (!this.#isTrying) this.#askFor(wanted.filter((line) => line.isWanted))
+    if (!this.#isTrying) this.#askFor([...this.#lines.values()].filter((line) => line.isWanted))
+  }
+
+  #forget({ key, busyAt }: Line<S>): void {
+    this.#lines.delete(key)
+    this.#busyAt.delete(key)
+    if (busyAt === -Infinity) return
+    this.#busyAt.set(key, busyAt)
+    const [oldest] = this.#busyAt.keys()
+    if (this.#busyAt.size > MOST_REMEMBERED && oldest !== undefined) this.#busyAt.delete(oldest)
   }
 
   /** Nobody here wants any more what these wait for. */
@@ -84,9 +96,11 @@ export class SessionLocks<S extends LockSession> {
     }
   }
 
-  /** The longest waiting lines get the sessions that there are, and one more is opened if need be; until then they are polled. */
-  #queueFor(busy: readonly Line<S>[]): void {
-    const lines = busy.toSorted((a, b) => a.queuedAt - b.queuedAt)
+  /** The lines that have queued least lately get the sessions that there are, and one more is opened if need be; until then they are polled. */
+  #queueForBusy(): void {
+    const now = this.#env.now()
+    const busy = [...this.#lines.values()].filter((line) => line.mayQueue(now))
+    const lines = busy.filter((line) => line.isWanted).toSorted((a, b) => a.queuedAt - b.queuedAt)
     const queues = [...this.#queues]
     const most = queuesIn(this.#server.poolSize())
     const isCrowded = lines.length > most - queues.filter(({ line }) => line).length
@@ -95,11 +109,12 @@ export class SessionLocks<S extends LockSession> {
       if (!session || queue.line) continue
       const line = lines.shift()
       if (line) void this.#wait(queue, session, line, isCrowded)
-      else this.#closeQueue(queue, session)
+      else if (busy.every((each) => queues.some((other) => other.line === each)))
+        this.#closeQueue(queue, session)
     }
     const isOpening = queues.some(({ session }) => session === null)
-    const mayOpen = !isOpening && queues.length < most && this.#reopenAt <= this.#env.now()
-    if (lines.length > 0 && mayOpen) void this.#openQueue()
+    const mayOpen = !isOpening && queues.length < most && this.#reopenAt <= now
+    if (lines[0] && mayOpen) void this.#openQueue(lines[0])
   }
 
   #askFor(wanted: readonly Line<S>[]): void {
@@ -144,7 +159,8 @@ export class SessionLocks<S extends LockSession> {
       // It must not meet the next statement of this session.
       await queue.cancelling
       line.failure = null
-      isHeld = fence !== null && (await this.#enter(line, session, fence))
+      if (fence === null) line.busyAt = this.#env.now()
+      else isHeld = await this.#enter(line, session, fence)
     } catch (error) {
       await queue.cancelling
       if (!queue.cancelling) this.#fail(line, error, session)
@@ -203,7 +219,7 @@ export class SessionLocks<S extends LockSession> {
     const error = this.#server.explain(cause)
     const isTriedAgain = this.#server.mayPass(cause, session) && now - since < FAIL_AFTER_MS
     line.failure = isTriedAgain ? { since, error } : null
-    line.isBusy = false
+    line.busyAt = -Infinity
     line.postpone(this.#env)
     for (const waiter of [...line.waiters]) {
       if (isTriedAgain && !waiter.isBrief) continue
@@ -233,8 +249,10 @@ export class SessionLocks<S extends LockSession> {
     home?.then((session) => session.close()).catch(() => {})
   }
 
-  async #openQueue(): Promise<void> {
+  async #openQueue(line: Line<S>): Promise<void> {
     const queue: Queue<S> = { session: null, line: null, cancelling: null }
+    // An idle connection is there before the first poll.
+    if (line.dueAt <= this.#env.now()) line.postpone(this.#env)
     this.#queues.add(queue)
     try {
       const opening = this.#server.open((reason) => {

@@ -9,6 +9,9 @@ const ASK_EVERY_MS = 2000
 /** A session that answers nothing for so long is taken for dead. */
 const SILENT_AFTER_MS = 10_000
 
+/** The server's process of each connection, also from earlier sessions. */
+const pids = new WeakMap<PgPoolClient, number>()
+
 /** One connection of a pool for as long as it has locks: they are its own, and end with it. Asks one thing at a time. */
 export class Session implements LockSession {
   readonly #client: PgPoolClient
@@ -39,7 +42,7 @@ export class Session implements LockSession {
 
   /** The server's process, once it is known. */
   get pid(): number | undefined {
-    return this.#pid
+    return this.#pid ?? pids.get(this.#client)
   }
 
   /** The first column of the first row. The server may take `patienceMs` for it. A session that is over asks nothing any more. */
@@ -53,6 +56,7 @@ export class Session implements LockSession {
   /** Whether this process of the server has always been the one that answers. */
   isProcess(pid: number): boolean {
     this.#pid ??= pid
+    pids.set(this.#client, this.#pid)
     return this.#pid === pid
   }
 
