@@ -5,7 +5,7 @@ import { usageError } from './failures.js'
 import { openLocks } from './store.js'
 import { table } from './table.js'
 
-const OPTIONS = { ...STORE_OPTIONS, json: { type: 'boolean' } } as const
+const OPTIONS = { ...STORE_OPTIONS, json: { type: 'boolean' }, strict: { type: 'boolean' } } as const
 /** The worst first. */
 const LEVELS: readonly Finding['level'][] = ['fault', 'risk', 'fine']
 
@@ -22,7 +22,9 @@ export async function doctor(args: string[]): Promise<number> {
   }
   findings.sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
   process.stdout.write(`${values.json ? JSON.stringify(findings, null, 2) : asText(findings)}\n`)
-  return findings.every(({ level }) => level === 'fine') ? EXIT.ok : EXIT.unwell
+  const isUnwell = ({ level }: Finding): boolean =>
+    level === 'fault' || (values.strict === true && level === 'risk')
+  return findings.some(isUnwell) ? EXIT.unwell : EXIT.ok
 }
 
 function asText(findings: readonly Finding[]): string {

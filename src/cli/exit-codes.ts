@@ -3,7 +3,7 @@ export const EXIT = {
   ok: 0,
   /** `break` found nothing to break. */
   nothingHeld: 1,
-  /** `doctor` found something that is not fine. */
+  /** `doctor` found a fault; with `--strict`, or a risk. */
   unwell: 1,
   /** EX_USAGE */
   usage: 64,

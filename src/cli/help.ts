@@ -7,9 +7,9 @@ const GENERAL = `holdfast: run commands under a lock, see who holds it, break it
 
 Usage:
   holdfast run NAME [options] -- COMMAND [ARGUMENT …]
-  holdfast ls [--prefix TEXT] [--json]
+  holdfast ls [--prefix TEXT] [--all-spaces] [--json]
   holdfast break NAME [--fence N]
-  holdfast doctor [--json]
+  holdfast doctor [--strict] [--json]
   holdfast schema mysql|postgres
   holdfast COMMAND --help
   holdfast --version
@@ -26,7 +26,7 @@ Environment:
 Exit codes:
    0  done                         75  not acquired: busy, or the wait ran out
    1  break: nothing was held,     76  the lock was lost while the command ran
-      doctor: something is risky  126  the command cannot be executed
+      doctor: a fault was found   126  the command cannot be executed
   64  wrong usage                 127  the command was not found
   69  store unavailable
   70  an unforeseen error       128+n  ended by signal n
@@ -77,16 +77,18 @@ Exit codes:
 const LS = `holdfast ls: who holds, who waits
 
 Usage:
-  holdfast ls [--prefix TEXT] [--json] [options]
+  holdfast ls [--prefix TEXT] [--all-spaces] [--json] [options]
 
 Options:
   --prefix TEXT    only resources whose name starts with TEXT
+  --all-spaces     every space of the store, in place of one
   --json           one JSON array, with dates in ISO 8601
 ${STORE_HELP}
 
 Examples:
   holdfast ls
   holdfast ls --prefix order: --json
+  holdfast ls --all-spaces
   HOLDFAST_STORE=sqlite:/var/lib/app/locks.db holdfast ls
 
 Exit codes:
@@ -121,19 +123,20 @@ Exit codes:
 const DOCTOR = `holdfast doctor: look at the live store, and say what is risky about it
 
 Usage:
-  holdfast doctor [--json] [options]
+  holdfast doctor [--strict] [--json] [options]
 
 Options:
+  --strict         exit with 1 for risks as well, not only for faults
   --json           one JSON array of findings: level (fine, risk, fault), about, text
 ${STORE_HELP}
 
 Examples:
   holdfast doctor
-  holdfast doctor --store redis://locks.internal:6379
+  holdfast doctor --strict --store redis://locks.internal:6379
 
 Exit codes:
-   0  everything is fine
-   1  something is risky or wrong; the output says what to do
+   0  no fault; there may be risks, which the output names
+   1  a fault, or with --strict a risk; the output says what to do
   64  wrong usage
   69  store unavailable
 `

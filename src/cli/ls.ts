@@ -4,10 +4,15 @@ import type { HolderView, ResourceView, WaiterView } from '../index.js'
 import { readArguments, STORE_OPTIONS } from './arguments.js'
 import { EXIT } from './exit-codes.js'
 import { usageError } from './failures.js'
-import { openLocks } from './store.js'
+import { describeStore, openLocks, type StoreChoice } from './store.js'
 import { table } from './table.js'
 
-const OPTIONS = { ...STORE_OPTIONS, prefix: { type: 'string' }, json: { type: 'boolean' } } as const
+const OPTIONS = {
+  ...STORE_OPTIONS,
+  'all-spaces': { type: 'boolean' },
+  prefix: { type: 'string' },
+  json: { type: 'boolean' },
+} as const
 const HEADINGS = ['RESOURCE', 'STATE', 'FENCE', 'OWNER', 'HOST:PID', 'LABEL', 'SINCE', 'EXPIRES']
 
 /** Prints who holds and who waits. */
@@ -15,31 +20,67 @@ export async function ls(args: string[]): Promise<number> {
   const { values, positionals } = readArguments('ls', args, OPTIONS)
   if (positionals.length > 0)
     throw usageError(`ls takes no NAME; to choose by name: --prefix '${positionals[0]}'`, 'ls')
-  const locks = await openLocks(values)
-  const resources: ResourceView[] = []
-  try {
-    for await (const resource of locks.inspect(values.prefix === undefined ? {} : { prefix: values.prefix }))
-      resources.push(resource)
-  } finally {
-    await locks.close()
-  }
-  process.stdout.write(`${values.json ? JSON.stringify(resources, null, 2) : asText(resources)}\n`)
+  if (values['all-spaces'] && values.space !== undefined)
+    throw usageError('--all-spaces and --space exclude each other', 'ls')
+  const found = values['all-spaces'] ? await inAllSpaces(values) : await inSpace(values)
+  const text = values.json ? JSON.stringify(found, null, 2) : asText(found, values)
+  process.stdout.write(`${text}\n`)
   return EXIT.ok
 }
 
-function asText(resources: ResourceView[]): string {
-  if (resources.length === 0) return 'Nothing is held and nobody waits.'
-  const rows = resources.flatMap((resource) => [
-    ...resource.holders.map((holder) => row(resource.name, 'holds', holder)),
-    ...resource.waiters.map((waiter) => row(resource.name, 'waits', waiter)),
-  ])
-  return table(HEADINGS, rows)
+/** With `--all-spaces`, each resource says where it is. */
+type Found = ResourceView & { readonly space?: string }
+type Choice = StoreChoice & {
+  readonly prefix?: string | undefined
+  readonly 'all-spaces'?: boolean | undefined
 }
 
-function row(name: string, state: 'holds' | 'waits', who: HolderView | WaiterView): string[] {
+async function inSpace(choice: Choice): Promise<Found[]> {
+  const locks = await openLocks(choice)
+  const resources: ResourceView[] = []
+  try {
+    for await (const resource of locks.inspect({ prefix: choice.prefix ?? '' })) resources.push(resource)
+  } finally {
+    await locks.close()
+  }
+  return resources
+}
+
+async function inAllSpaces(choice: Choice): Promise<Found[]> {
+  const locks = await openLocks(choice)
+  const spaces = await locks.spaces().finally(() => locks.close())
+  const found: Found[] = []
+  for (const space of spaces)
+    for (const resource of await inSpace({ ...choice, space })) found.push({ space, ...resource })
+  return found
+}
+
+function asText(resources: readonly Found[], choice: Choice): string {
+  const isAll = choice['all-spaces'] === true
+  if (resources.length === 0) return nothingFound(choice)
+  const rows = resources.flatMap(({ space, name, holders, waiters }) => {
+    const first = isAll ? [space ?? '', name] : [name]
+    return [
+      ...holders.map((holder) => [...first, ...row('holds', holder)]),
+      ...waiters.map((waiter) => [...first, ...row('waits', waiter)]),
+    ]
+  })
+  return table(isAll ? ['SPACE', ...HEADINGS] : HEADINGS, rows)
+}
+
+/** Where it looked: in the wrong space or store, "nothing" would mislead. */
+function nothingFound(choice: Choice): string {
+  if (choice['all-spaces'])
+    return `Nothing is held and nobody waits in any space of ${describeStore(choice)}.`
+  const what = choice.prefix === undefined ? '' : ` under the prefix '${choice.prefix}'`
+  return `Nothing is held and nobody waits${what} in the space '${choice.space ?? 'default'}' of ${describeStore(choice)}.
+To look into every space: holdfast ls --all-spaces`
+}
+
+function row(state: 'holds' | 'waits', who: HolderView | WaiterView): string[] {
   const nowMs = systemEnv.wallMs()
   const fence = 'fence' in who ? String(who.fence) : '-'
   const since = `${formatMs(Math.max(0, nowMs - who.since.getTime()))} ago`
   const expires = `in ${formatMs(Math.max(0, who.expires.getTime() - nowMs))}`
-  return [name, state, fence, who.owner, `${who.host}:${who.pid}`, who.label ?? '-', since, expires]
+  return [state, fence, who.owner, `${who.host}:${who.pid}`, who.label ?? '-', since, expires]
 }

@@ -11,8 +11,19 @@ export interface StoreChoice {
 }
 
 /** `--store`, else HOLDFAST_STORE, else one SQLite file of this user, so that any two shells meet without set-up. */
+function urlOf({ store }: StoreChoice): string {
+  return store ?? (process.env['HOLDFAST_STORE'] || defaultStore())
+}
+
+/** The chosen store, for people: without passwords and options. */
+export function describeStore(choice: StoreChoice): string {
+  return urlOf(choice)
+    .replace(/^([\w+]+:\/\/)[^/?#]*@/, '$1')
+    .replace(/[?#].*$/s, '')
+}
+
 export async function openLocks(choice: StoreChoice): Promise<Holdfast> {
-  const url = choice.store ?? (process.env['HOLDFAST_STORE'] || defaultStore())
+  const url = urlOf(choice)
   if (url.startsWith('memory:'))
     throw usageError("the store 'memory:' lives inside one process, so no other command would see the lock")
   const { Holdfast } = await import('../index.js')

@@ -56,6 +56,8 @@ export interface Connection {
   write(change: StateChange): Promise<StateOutcome>
   /** The lines with at least one claim, as they are; asked by exact name, also an empty one whose capacity is pinned. */
   inspect(query: InspectQuery): AsyncIterable<LineView>
+  /** The spaces of this store, whichever client uses them; some may be empty. Left out where spaces cannot be listed. */
+  spaces?(): Promise<string[]>
   /** Looks at the live store, and says in plain words what is risky about it. Left out where there is nothing to look at. */
   check?(): Promise<Finding[]>
   /** Why no answer comes, where that is known: `connect ECONNREFUSED 127.0.0.1:2181`; null: it is not. For the message of an error. */

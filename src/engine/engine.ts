@@ -300,6 +300,25 @@ export class Engine {
     await this.calls.repeated(deadline, () => this.connection.resize(resource, declared, capacity))
   }
 
+  /** How long the store took to answer; rejects if it does not within `timeoutMs`. */
+  async ping(timeoutMs: number): Promise<number> {
+    this.throwIfClosed()
+    const startedAt = this.env.now()
+    await this.calls.repeated(startedAt + timeoutMs, () => this.connection.pulse([]))
+    return this.env.now() - startedAt
+  }
+
+  async spaces(): Promise<string[]> {
+    this.throwIfClosed()
+    const { connection } = this
+    if (!connection.spaces) {
+      const message = `The ${this.storeName} store cannot list its spaces; name one`
+      throw new HoldfastError('UNSUPPORTED', message, { store: this.storeName })
+    }
+    const list = (): Promise<string[]> => connection.spaces?.() ?? Promise.resolve([])
+    return (await this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, list)).sort()
+  }
+
   async check(): Promise<Finding[]> {
     this.throwIfClosed()
     const { connection } = this

@@ -6,7 +6,7 @@ import { type Frame, findFrame } from '../engine/flow.js'
 import { aborted, type Limits, limitsLeft } from '../engine/limits.js'
 import type { Owners } from '../engine/owners.js'
 import type { Leadership } from './leadership.js'
-import { claimSpec, type HoldOptions, type LockKind, type LockOrder } from './options.js'
+import { claimSpec, type HoldOptions, type LockDefaults, type LockKind, type LockOrder } from './options.js'
 
 /** What the locks of one client share. */
 export interface LockContext {
@@ -16,6 +16,7 @@ export interface LockContext {
   readonly presenceMs: number | null
   /** How those who wait for a lock are served, where it says nothing else. */
   readonly order: LockOrder
+  readonly defaults: LockDefaults
   /** The elections that this client has won. */
   readonly leaderships: Set<Leadership>
 }

@@ -22,6 +22,7 @@ import { Mutex } from './mutex.js'
 import { type OnceOptions, type OnceOutcome, once } from './once.js'
 import {
   type AcquireOptions,
+  checkDefaults,
   checkOrder,
   claimSpec,
   HOLD_OPTIONS,
@@ -48,15 +49,32 @@ export interface HoldfastOptions {
    * process pass a lock on among themselves; or `'strict'`, everybody in the order of arrival. Default `'cohort'`. See `docs/order.md`.
    */
   order?: LockOrder | undefined
+  /** How long its locks wait in line, where a call says nothing else. Default: for ever. */
+  wait?: Duration | undefined
+  /** The lease of its locks, where a call says nothing else. Default `'30s'`. */
+  lease?: Duration | undefined
+  /** The longest that its locks are held, where a call says nothing else. Default: no cap. */
+  maxHold?: Duration | undefined
   /** Time, randomness and timers other than the machine's, for simulations. */
   env?: Env | undefined
 }
+
+/** What `ping` can be told. */
+export interface PingOptions {
+  /** How long to wait for the store's answer. Default `'1s'`. */
+  timeout?: Duration | undefined
+}
+
+const PING_OPTIONS: OptionNames<PingOptions> = { timeout: true }
 
 const HOLDFAST_OPTIONS: OptionNames<HoldfastOptions> = {
   space: true,
   presence: true,
   storeTimeout: true,
   order: true,
+  wait: true,
+  lease: true,
+  maxHold: true,
   env: true,
 }
 
@@ -103,13 +121,14 @@ export class Holdfast implements AsyncDisposable {
       owners: new Owners(this.#engine),
       presenceMs,
       order,
+      defaults: checkDefaults(options),
       leaderships: new Set(),
     }
   }
 
   /**
-   * A client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT` or `zookeeper://HOST:PORT`. Resolves when the
-   * store has answered.
+   * A client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`, `postgres://HOST/DATABASE`,
+   * `mysql://HOST/DATABASE` or `zookeeper://HOST:PORT`. Resolves when the store has answered.
    *
    * @example
    * ```ts
@@ -387,6 +406,44 @@ export class Holdfast implements AsyncDisposable {
    */
   check(): Promise<Finding[]> {
     return this.#engine.check()
+  }
+
+  /**
+   * Asks the store for a sign of life: one cheap call, for the health check of a service. Resolves with the milliseconds that
+   * it took; rejects with STORE_UNAVAILABLE if no answer comes within `timeout`, by default `'1s'`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * const isHealthy = await locks.ping({ timeout: '500ms' }).then(
+   *   () => true,
+   *   () => false,
+   * )
+   * console.log(isHealthy)
+   * ```
+   */
+  async ping(options: PingOptions = {}): Promise<number> {
+    const { timeout = '1s' } = checkOptions(options, PING_OPTIONS, "{ timeout: '1s' }")
+    return this.#engine.ping(toMs(timeout, { name: 'timeout', minMs: 1 }))
+  }
+
+  /**
+   * The spaces of the store, in alphabetical order; some may be empty.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory(), { space: 'shop' })
+   * console.log(await locks.spaces())
+   * ```
+   */
+  spaces(): Promise<string[]> {
+    return this.#engine.spaces()
   }
 
   /**

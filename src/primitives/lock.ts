@@ -3,7 +3,14 @@ import type { Hold } from '../engine/hold.js'
 import { acquireTimeout } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { holdOf, runInside } from './inside.js'
-import { type AcquireOptions, EACH_TIME, type LockKind, limits, type TryOptions } from './options.js'
+import {
+  type AcquireOptions,
+  EACH_TIME,
+  type LockKind,
+  limits,
+  type TryOptions,
+  withDefaults,
+} from './options.js'
 
 /** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
 export class Lock {
@@ -43,8 +50,10 @@ export class Lock {
    */
   async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-    const wait = limits(options, this.optionNames.acquire)
-    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    const { defaults } = this.#context
+    const wait = limits(options, this.optionNames.acquire, defaults)
+    const asked = withDefaults(options, defaults)
+    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
     if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
     return runInside(this.#context, { entrances: [entrance], work: inside, areOrdered: false })
@@ -64,8 +73,10 @@ export class Lock {
    * ```
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const wait = limits(options, this.optionNames.acquire)
-    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    const { defaults } = this.#context
+    const wait = limits(options, this.optionNames.acquire, defaults)
+    const asked = withDefaults(options, defaults)
+    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
     if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
     return holdOf(this.#context, entrance)
   }
@@ -86,7 +97,8 @@ export class Lock {
    */
   async tryAcquire(options: TryOptions = {}): Promise<Hold | null> {
     const wait = { ...limits(options, this.optionNames.tryAcquire), waitMs: 0 }
-    const entrance = await enter(this.#context, this.kindFor(options), options, wait)
+    const asked = withDefaults(options, this.#context.defaults)
+    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
     return entrance && holdOf(this.#context, entrance)
   }
 

@@ -8,7 +8,14 @@ import { type Limits, limitsLeft } from '../engine/limits.js'
 import { type Entrance, enter, type LockContext, leave } from './entrance.js'
 import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
-import { type AcquireOptions, EACH_TIME, type HoldOptions, limits, type TryOptions } from './options.js'
+import {
+  type AcquireOptions,
+  EACH_TIME,
+  type HoldOptions,
+  limits,
+  type TryOptions,
+  withDefaults,
+} from './options.js'
 
 const NAMED_IN_ERRORS = 3
 
@@ -47,7 +54,7 @@ export class MultiLock {
   /** Waits for all of them, runs `work` while holding them, and releases them in any case. As `run` of a mutex. */
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
-    const entrances = await this.#enter(options, limits(options, EACH_TIME.acquire))
+    const entrances = await this.#enter(options, this.#limits(options))
     if (!entrances) throw this.#timeout(options)
     return runInside(this.#context, {
       entrances,
@@ -58,7 +65,7 @@ export class MultiLock {
 
   /** Waits for all of them and gives the holds out as one. One wait time for the whole; what was taken is given back on failure. */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
-    const entrances = await this.#enter(options, limits(options, EACH_TIME.acquire))
+    const entrances = await this.#enter(options, this.#limits(options))
     if (!entrances) throw this.#timeout(options)
     return this.#holdOf(entrances)
   }
@@ -73,8 +80,12 @@ export class MultiLock {
     return new MultiHold(entrances.map((entrance) => holdOf(this.#context, entrance)))
   }
 
+  #limits(options: AcquireOptions): Limits {
+    return limits(options, EACH_TIME.acquire, this.#context.defaults)
+  }
+
   #timeout(options: AcquireOptions): HoldfastError {
-    const { waitMs } = limits(options, EACH_TIME.acquire)
+    const { waitMs } = this.#limits(options)
     const some = this.names.slice(0, NAMED_IN_ERRORS).map((name) => `'${name}'`)
     const others = this.names.length - some.length
     const names = some.join(', ') + (others > 0 ? ` and ${others} others` : '')
@@ -83,8 +94,9 @@ export class MultiLock {
     return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 
-  async #enter(options: HoldOptions, wait: Limits): Promise<Entrance[] | null> {
-    const { engine } = this.#context
+  async #enter(given: HoldOptions, wait: Limits): Promise<Entrance[] | null> {
+    const { engine, defaults } = this.#context
+    const options = withDefaults(given, defaults)
     this.#refuseDisorder(options.owner ?? null)
     const deadline = engine.env.now() + wait.waitMs
     for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {

@@ -11,7 +11,7 @@ export interface HoldOptions {
    * Renewed automatically at a third of it for as long as the process lives. Default `'30s'`.
    */
   lease?: Duration | undefined
-  /** The longest that the hold may last in all, renewals included; then it is lost. Default: no cap. */
+  /** The longest that the hold may last in all, renewals included; then it is lost. Default: no cap, as `Infinity` says. */
   maxHold?: Duration | undefined
   /**
    * Who holds. The same owner may enter again within the same client; another client with the same owner is just another
@@ -29,6 +29,9 @@ export interface AcquireOptions extends HoldOptions {
   /** Gives up waiting when aborted, with ABORTED. Has no effect once the lock is held. */
   signal?: AbortSignal | undefined
 }
+
+/** What a client says for all its locks, where a call says nothing else. */
+export type LockDefaults = Pick<AcquireOptions, 'wait' | 'lease' | 'maxHold'>
 
 /** What `tryAcquire` can be told: it never waits. */
 export interface TryOptions extends HoldOptions {
@@ -85,33 +88,53 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     options.lease === undefined
       ? DEFAULT_LEASE_MS
       : toMs(options.lease, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  const maxHoldMs = toMaxHoldMs(options.maxHold)
   return {
     resource,
     permits,
     capacity,
     steal,
     // The store counts maxHold from the grant: passed on, the next hold would have less of it.
-    isPassedOn: order === 'cohort' && options.maxHold === undefined,
-    isFollowed: kind.order === 'strict' && options.maxHold === undefined,
+    isPassedOn: order === 'cohort' && maxHoldMs === null,
+    isFollowed: kind.order === 'strict' && maxHoldMs === null,
     leaseMs,
     presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
-    maxHoldMs:
-      options.maxHold === undefined
-        ? null
-        : toMs(options.maxHold, { name: 'maxHold', minMs: SHORTEST_HOLD_MS }),
+    maxHoldMs,
     owner: checkText(options.owner, 'owner'),
     label: checkText(options.label, 'label'),
   }
+}
+
+/** null: no cap. */
+function toMaxHoldMs(maxHold: Duration | undefined): number | null {
+  if (maxHold === undefined) return null
+  const ms = toMs(maxHold, { name: 'maxHold', minMs: SHORTEST_HOLD_MS, infinite: true })
+  return ms === Infinity ? null : ms
 }
 
 /** How long to wait, of options that may say so; `names` are all that they may have. */
 export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
   options: T,
   names: OptionNames<NoInfer<T>>,
+  { wait: defaultWait }: LockDefaults = {},
 ): Limits {
   checkOptions(options, names, "{ wait: '5s' }")
-  const waitMs = options.wait === undefined ? Infinity : toMs(options.wait, { name: 'wait', infinite: true })
+  const wait = options.wait ?? defaultWait
+  const waitMs = wait === undefined ? Infinity : toMs(wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
+}
+
+/** The options of one call, with what the client says for all. */
+export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold }: LockDefaults): T {
+  if (lease === undefined && maxHold === undefined) return options
+  return { ...options, lease: options.lease ?? lease, maxHold: options.maxHold ?? maxHold }
+}
+
+/** Refuses defaults that no lock could be asked with. */
+export function checkDefaults({ wait, lease, maxHold }: LockDefaults): LockDefaults {
+  limits({ wait }, { wait: true })
+  claimSpec({ resource: '', permits: 1, capacity: 1, isReentrant: false }, { lease, maxHold }, null)
+  return { wait, lease, maxHold }
 }
 
 export function checkOrder(order: unknown): LockOrder | undefined {

@@ -1,18 +1,42 @@
 import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
+import { describeStore } from '../../src/cli/store.js'
 import { Bench, until } from './processes.js'
 
 test('an empty store: ls says so, ls --json is an empty array, break ends with 1', async () => {
   const bench = new Bench()
-  expect(await bench.holdfast(['ls']).done).toMatchObject({
-    code: 0,
-    stdout: 'Nothing is held and nobody waits.\n',
-  })
+  const empty = await bench.holdfast(['ls', '--space', 'shop', '--prefix', 'order:']).done
+  expect(empty.code).toBe(0)
+  expect(empty.stdout).toMatch(
+    /^Nothing is held and nobody waits under the prefix 'order:' in the space 'shop' of sqlite:.*locks\.db\.\nTo look into every space: holdfast ls --all-spaces\n$/,
+  )
   expect(await bench.lines()).toEqual([])
   expect(await bench.holdfast(['break', 'a']).done).toMatchObject({
     code: 1,
     stdout: "'a' is not held: nothing to break.\n",
   })
+})
+
+test('ls --all-spaces shows every space; a store is named without its password', async () => {
+  const bench = new Bench()
+  const holders = ['shop', 'office'].map((space) =>
+    bench.script('door', ['--space', space], 'echo in; read end'),
+  )
+  for (const holder of holders) await holder.wrote(/in/)
+  const { stdout } = await bench.holdfast(['ls', '--all-spaces']).done
+  const [headings = '', ...rows] = stdout.trimEnd().split('\n')
+  expect(headings).toMatch(/^SPACE +RESOURCE +STATE/)
+  expect(rows.map((row) => row.split(/\s{2,}/).slice(0, 3))).toEqual([
+    ['office', 'door', 'holds'],
+    ['shop', 'door', 'holds'],
+  ])
+  const listed = JSON.parse((await bench.holdfast(['ls', '--all-spaces', '--json']).done).stdout)
+  expect(listed).toMatchObject([
+    { space: 'office', name: 'door' },
+    { space: 'shop', name: 'door' },
+  ])
+  expect(await bench.holdfast(['ls', '--all-spaces', '--space', 'shop']).done).toMatchObject({ code: 64 })
+  expect(describeStore({ store: 'redis://user:secret@host:6379/1?driver=redis' })).toBe('redis://host:6379/1')
 })
 
 test('ls shows who holds and who waits, as a table and as JSON', async () => {

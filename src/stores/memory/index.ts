@@ -58,7 +58,7 @@ class MemoryStore implements Store {
   connect(client: ClientContext): Connection {
     const space = this.#spaces.get(client.space) ?? new Space(this.#env)
     this.#spaces.set(client.space, space)
-    return new MemoryConnection(space, client)
+    return new MemoryConnection(space, client, this.#spaces)
   }
 }
 
@@ -96,11 +96,13 @@ class Space {
 class MemoryConnection implements Connection {
   readonly #space: Space
   readonly #client: ClientContext
+  readonly #spaces: ReadonlyMap<string, Space>
   #isClosed = false
 
-  constructor(space: Space, client: ClientContext) {
+  constructor(space: Space, client: ClientContext, spaces: ReadonlyMap<string, Space>) {
     this.#space = space
     this.#client = client
+    this.#spaces = spaces
     space.clients.set(client.id, client)
   }
 
@@ -140,6 +142,10 @@ class MemoryConnection implements Connection {
       const view = this.#step(() => this.#space.lines.view(resource))
       if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
+  }
+
+  async spaces(): Promise<string[]> {
+    return this.#step(() => [...this.#spaces.keys()])
   }
 
   unwatch(key: string): void {

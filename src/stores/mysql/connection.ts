@@ -162,6 +162,13 @@ export class MysqlConnection implements Connection, LocalClient {
     }
   }
 
+  async spaces(): Promise<string[]> {
+    this.#checkOpen()
+    const { runner } = this.#user
+    const found = await runner.query(`SELECT DISTINCT HEX(space) FROM ${runner.names.line}`)
+    return found.map(fromHex)
+  }
+
   async check(): Promise<Finding[]> {
     this.#checkOpen()
     return checkServer(this.#user.runner, this.#user.env)

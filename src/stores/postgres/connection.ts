@@ -1,4 +1,4 @@
-import { encodeText } from '../../base/text.js'
+import { decodeText, encodeText } from '../../base/text.js'
 import type {
   Beat,
   BeatReply,
@@ -125,6 +125,12 @@ export class PostgresConnection implements Connection {
       this.#user.channel,
     ])) as StateOutcome
     return { written: outcome.written, current: decodeState(outcome.current) }
+  }
+
+  async spaces(): Promise<string[]> {
+    this.#checkOpen()
+    const found = await this.#user.ask('SELECT json_agg(DISTINCT space)::text FROM holdfast.line', [])
+    return ((JSON.parse(found ?? 'null') ?? []) as string[]).map(decodeText)
   }
 
   async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {

@@ -183,6 +183,18 @@ export class RedisConnection implements Connection {
     }
   }
 
+  async spaces(): Promise<string[]> {
+    this.#checkOpen()
+    const found = new Set<string>()
+    const driver = await this.#open()
+    for await (const keys of driver.scan(this.#names.everyLinePattern))
+      for (const key of keys) {
+        const space = this.#names.spaceOf(key)
+        if (space !== null) found.add(space)
+      }
+    return [...found]
+  }
+
   unwatch(key: string): void {
     this.#watches.unwatch(key)
   }

@@ -27,6 +27,20 @@ export class Names {
     return `${glob(this.#lines + toKey(prefix))}*}`
   }
 
+  /** What matches the keys of the lines of every space. */
+  get everyLinePattern(): string {
+    return `${glob(this.#prefix)}:*:{*}`
+  }
+
+  /** The space of a line's key; null if it is none of ours. */
+  spaceOf(key: string): string | null {
+    const start = `${this.#prefix}:`
+    const at = key.indexOf(start)
+    const end = key.lastIndexOf(':{')
+    const isOurs = at >= 0 && key.endsWith('}') && end >= at + start.length
+    return isOurs ? fromKey(key.slice(at + start.length, end)) : null
+  }
+
   state(key: string): string {
     return `${this.#lines}${toKey(key)}}:state`
   }

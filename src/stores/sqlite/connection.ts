@@ -96,6 +96,11 @@ export class SqliteConnection implements Connection {
     }
   }
 
+  spaces(): Promise<string[]> {
+    this.#checkOpen()
+    return this.#user.submit((file) => file.spaces(), { isLook: true })
+  }
+
   check(): Promise<Finding[]> {
     this.#checkOpen()
     return this.#user.submit((file) => file.check(), { isLook: true })

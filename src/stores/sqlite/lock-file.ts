@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
+import { decodeText } from '../../base/text.js'
 import { Lines } from '../../contract/lines.js'
 import { States } from '../../contract/states.js'
 import type { Finding } from '../../contract/store.js'
@@ -97,6 +98,11 @@ export class LockFile {
   /** Another number whenever another process has changed the file. */
   version(): number {
     return Number(this.sql.version.get()?.['data_version'])
+  }
+
+  /** The names of the spaces in which there are claims. */
+  spaces(): string[] {
+    return this.sql.spaces.all().map((cells) => decodeText(String(cells['space'])))
   }
 
   check(): Finding[] {

@@ -25,6 +25,7 @@ const SQL = {
     'UPDATE claim SET permits = ?, fence = ?, expires = ?, since = ?, block = ? WHERE space = ? AND resource = ? AND place = ?',
   claimRemove: 'DELETE FROM claim WHERE space = ? AND resource = ? AND place = ?',
   resourceFrom: 'SELECT resource FROM claim WHERE space = ? AND resource >= ? ORDER BY resource LIMIT 1',
+  spaces: 'SELECT DISTINCT space FROM claim',
 
   pinGet: 'SELECT declared, capacity FROM pin WHERE space = ? AND resource = ?',
   pinSet: 'INSERT OR REPLACE INTO pin (space, resource, declared, capacity) VALUES (?, ?, ?, ?)',

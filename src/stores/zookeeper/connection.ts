@@ -123,6 +123,13 @@ export class ZooKeeperConnection implements Connection, SessionUser {
     return this.#call(() => this.#states.write(change))
   }
 
+  spaces(): Promise<string[]> {
+    return this.#call(async () => {
+      await this.#places.session.zk.sync()
+      return this.#operator.spaces()
+    })
+  }
+
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
     const lines = this.#operator.inspect(query)[Symbol.asyncIterator]()
     for (;;) {

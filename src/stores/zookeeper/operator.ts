@@ -1,7 +1,7 @@
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
 import { hasCode } from './failures.js'
 import type { Line } from './line.js'
-import { type ClaimName, fenceOf, markName, pinName } from './names.js'
+import { type ClaimName, decode, fenceOf, markName, pinName } from './names.js'
 import { type Places, readData } from './places.js'
 
 /** What operators do with lines: look at them, break holds, change capacities. */
@@ -78,9 +78,19 @@ export class Operator {
     }
   }
 
-  async #lineNames(): Promise<string[]> {
+  /** In the formats of others, the space is not in the path. */
+  async spaces(): Promise<string[]> {
+    const { format, root, space } = this.#places
+    return format.isOwn ? (await this.#childrenOf(root)).map(decode) : [space]
+  }
+
+  #lineNames(): Promise<string[]> {
+    return this.#childrenOf(this.#places.lines)
+  }
+
+  async #childrenOf(path: string): Promise<string[]> {
     try {
-      return (await this.#places.session.zk.getChildren(this.#places.lines)).children
+      return (await this.#places.session.zk.getChildren(path)).children
     } catch (error) {
       if (hasCode(error, 'NO_NODE')) return []
       throw error

@@ -41,6 +41,8 @@ export class Places {
   readonly env: Env
   readonly push: (news: Push) => void
   readonly format: Format
+  readonly root: string
+  readonly space: string
   readonly lines: string
   readonly states: string
   readonly batch: Batch
@@ -61,6 +63,8 @@ export class Places {
     const { session, env, push, format, root, space } = setting
     this.session = session
     this.env = env
+    this.root = root
+    this.space = space
     this.batch = new Batch(session)
     this.push = push
     this.format = format

@@ -49,6 +49,38 @@ export const housekeepingCases: readonly CaseSpec[] = [
       await rejectsWith('CLOSED', door.isLocked())
       await rejectsWith('CLOSED', locks.breakHold('door'))
       await rejectsWith('CLOSED', locks.inspect().next())
+      await rejectsWith('CLOSED', locks.spaces())
+      await rejectsWith('CLOSED', locks.ping())
+    },
+  },
+  {
+    title: 'every client can list the spaces that are in use, whatever their names',
+    behaviours: [119],
+    async run(scene) {
+      const spaces = ['shop', 'a:b', '{tag}', 'Ünï/%7B.*?']
+      for (const space of spaces) await scene.client({ space }).mutex('door').acquire({ lease: LONG_MS })
+      const listed = await scene.client({ space: 'elsewhere' }).spaces()
+      assert.deepEqual(
+        listed.filter((space) => spaces.includes(space)),
+        [...spaces].sort(),
+      )
+    },
+  },
+  {
+    title: 'a ping is answered, and says how long it took',
+    behaviours: [115],
+    async run(scene) {
+      const ms = await scene.client().ping({ timeout: LONG_MS })
+      assert.ok(ms >= 0 && ms <= LONG_MS)
+    },
+  },
+  {
+    title: 'a ping to a silent store is refused after its own time, not after the time-out of the store',
+    behaviours: [115],
+    async run(scene) {
+      const { locks, store } = scene.intercepted({ storeTimeout: '1h' })
+      store.hang('pulse')
+      await rejectsWith('STORE_UNAVAILABLE', locks.ping({ timeout: IMPATIENT_MS }))
     },
   },
   {
