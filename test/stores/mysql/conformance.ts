@@ -4,8 +4,8 @@ import { mysql } from '../../../src/stores/mysql/index.js'
 import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn } from '../../servers/availability.js'
 import { borrowMariadb } from '../../servers/mariadb.js'
+import { spaced } from '../spaced.mjs'
 import { type DriverName, openPool, type Pool } from './pools.js'
-import { spaced } from './spaced-store.mjs'
 
 /** The conformance suite through one driver and one pool, each case with spaces of its own; `strict`: which of the cases to run in strict order. */
 export function runCasesOnMysql(driver: DriverName, title: string, share?: Share, strict?: Share): void {

@@ -1,16 +1,7 @@
-/** Lets many tests share one schema: each has spaces of its own. Also for other processes, which get everything in a URL. */
+// How other processes reach a store with spaces of its own: the prefix comes after `#` in the URL.
 import { mysql } from 'holdfast/mysql'
+import { spaced } from '../spaced.mjs'
 
-/** A store whose spaces all begin with `prefix`. */
-export function spaced(store, prefix) {
-  return {
-    name: store.name,
-    capabilities: store.capabilities,
-    connect: (client) => store.connect({ ...client, space: `${prefix}${client.space}` }),
-  }
-}
-
-/** The URL of a store, with the prefix after `#`. */
 export default function open(url) {
   const [address, prefix] = url.split('#')
   return spaced(mysql(address), prefix)

@@ -3,8 +3,8 @@ import { systemEnv } from '../../../src/base/env.js'
 import { type PostgresOptions, postgres } from '../../../src/stores/postgres/index.js'
 import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
 import { describeOn, type ServerName } from '../../servers/availability.js'
+import { spaced } from '../spaced.mjs'
 import { openPool, type Pool } from './pools.js'
-import { spaced } from './spaced-store.mjs'
 
 /** Somewhere to run the suite. */
 interface Place {
