@@ -17,6 +17,7 @@ import { sendBeats } from './beats.js'
 import { checkMaster, permissionFinding, tryLock } from './check.js'
 import type { Listener } from './ears.js'
 import { closed, explain, outOfReach } from './failures.js'
+import { FirstRequests } from './first-requests.js'
 import { evictScript } from './lua/evict.js'
 import { resizeScript } from './lua/resize.js'
 import type { Scripts } from './lua/script.js'
@@ -44,8 +45,11 @@ export class RedisConnection implements Connection {
   #isHearing = false
   /** Something was answered before the channel was heard. */
   #mayHaveMissed = false
-  /** Those who are not in line before the channel is heard. A release that comes meanwhile finds nothing there. */
-  readonly #joining = new Set<{ readonly id: string; isGivenUp: boolean }>()
+  readonly #firstRequests = new FirstRequests({
+    ask: (request) => this.#ask(request),
+    isHearing: () => this.#isHearing,
+    heard: () => this.#listen(),
+  })
   #closing: Promise<void> | undefined
 
   constructor(user: RedisUser, context: ClientContext) {
@@ -59,33 +63,17 @@ export class RedisConnection implements Connection {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     this.#checkOpen()
-    this.#listen()
+    void this.#listen()
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
     if (this.#user.ears.refusal) throw this.#user.ears.refusal
-    const isReachable = this.#isHearing || !request.queue
-    const { text, isSafe } = await (isReachable ? this.#ask(request) : this.#askReachably(request))
+    const { text, isSafe } = await (this.#firstRequests.areOver
+      ? this.#ask(request)
+      : this.#firstRequests.ask(request))
     const reply = claimReply(text)
     this.#mayHaveMissed ||= !this.#isHearing
     if (isSafe || reply.status !== 'granted') return reply
     await this.release(request.resource, request.id)
     throw outOfReach(`fewer than ${this.#user.replicas?.count} replicas have the grant; it was given back`)
-  }
-
-  /**
-   * A client stands in no line before its channel is heard, or nobody could tell it. Until then it only tries: a lock that is free costs no
-   * further round trip.
-   */
-  async #askReachably(request: ClaimRequest): Promise<Answer> {
-    const joining = { id: request.id, isGivenUp: false }
-    this.#joining.add(joining)
-    try {
-      const first = await this.#ask({ ...request, queue: false })
-      if (first.text !== 'busy') return first
-      await this.#listening
-      return joining.isGivenUp ? first : this.#ask(request)
-    } finally {
-      this.#joining.delete(joining)
-    }
   }
 
   #ask(request: ClaimRequest): Promise<Answer> {
@@ -94,7 +82,7 @@ export class RedisConnection implements Connection {
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
-    for (const joining of this.#joining) joining.isGivenUp ||= joining.id === id
+    this.#firstRequests.giveUp(id)
     const { driver } = this.#user.runner
     const losses = driver?.losses
     const words = `release ${token(id)} ${this.#channel}`
@@ -143,7 +131,7 @@ export class RedisConnection implements Connection {
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     this.#checkOpen()
     if (watch) {
-      this.#listen()
+      void this.#listen()
       await this.#watches.begin(key)
     }
     const [last, version, value] = (await this.#run(readScript, this.#names.state(key), [])) as unknown[]
@@ -226,8 +214,9 @@ export class RedisConnection implements Connection {
   }
 
   /** Beside the first claim, not before it: that costs it no time. */
-  #listen(): void {
+  #listen(): Promise<unknown> {
     this.#listening ??= this.#user.ears.listen(this.#channel, this.#listener).catch(() => {})
+    return this.#listening
   }
 
   #onGap(): void {

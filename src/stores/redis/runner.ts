@@ -12,6 +12,8 @@ export interface RunnerOptions {
   readonly env: Env
   openDriver(): Promise<Driver>
   readonly retentionMs: number
+  /** How many replicas must have a grant; null: none, so everything goes over one connection. */
+  readonly replicas: Replicas | null
   /** null: the server's clock, as it must be. A simulation gives its own. */
   readonly clock: Env | null
 }
@@ -78,7 +80,7 @@ export class Runner {
     // Claims that find the script missing are sent again, behind those that came after them: better that it is there from the start.
     const learnt = driver.teach(this.#scriptOf(turnScript))
     // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
-    if (driver.isCluster) await learnt
+    if (driver.isCluster || this.#options.replicas) await learnt
     return driver
   }
 

@@ -6,7 +6,6 @@ import { Turns } from './turns.js'
 
 export interface RedisUserOptions extends RunnerOptions {
   readonly prefix: string
-  readonly replicas: Replicas | null
 }
 
 /** What the clients of one store value share: the command connection, the one for messages, and the turns. */
