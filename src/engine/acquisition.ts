@@ -162,7 +162,7 @@ export class Acquisition implements ClaimListener, Member {
     if (phase === 'queued') return this.#cohort?.leave(this)
     this.#engine.forget(claim)
     // The place in line is the cohort's: a neighbour with more patience keeps it. Before the first answer there is none.
-    if (phase === 'waiting' && this.#cohort?.passOn(claim)) return
+    if (phase === 'waiting' && this.#cohort?.isNextInOrder && this.#cohort.passOn(claim)) return
     void this.#engine.withdraw(claim.resource, claim.id)
     this.#cohort?.over(claim)
   }

@@ -49,9 +49,19 @@ export class Cohort {
     this.pattern = pattern
   }
 
-  /** The arrival of the one who stands in the store's line, while it does. */
+  /** The arrival of the first one that waits, in the store's line or here. */
   get waitingSince(): number {
-    return this.front?.claim.isPending ? this.front.arrival : Infinity
+    return this.front?.claim.isPending ? this.front.arrival : this.waitingHereSince
+  }
+
+  /** The arrival of the first one that waits here, and has no place in the store's line yet. */
+  get waitingHereSince(): number {
+    return this.next?.arrival ?? Infinity
+  }
+
+  /** Nobody stands in the store's line for those who wait here. */
+  get isHeldBack(): boolean {
+    return !this.front && this.size > 0
   }
 
   /** The claim that stands in the store's line for all. */
@@ -65,6 +75,11 @@ export class Cohort {
     return next !== undefined && !this.all.isOvertaking(next)
   }
 
+  /** Whether those who wait here may have a place in the store's line now. */
+  get mayStart(): boolean {
+    return this.isHeldBack && this.next !== undefined && this.all.mayStart(this.next)
+  }
+
   /** How many wait here. */
   get size(): number {
     return this.#line?.size ?? 0
@@ -73,7 +88,7 @@ export class Cohort {
   /** The first one stands in the store's line, the others wait here. */
   enter(member: Member): void {
     member.arrival = ++this.all.arrivals
-    if (!this.front) {
+    if (!this.front && this.size === 0 && this.all.mayStart(member)) {
       this.front = member
       return member.start()
     }
@@ -96,7 +111,15 @@ export class Cohort {
 
   /** One that waits here has given up. */
   leave(member: Member): void {
-    if (this.#line?.delete(member)) this.#settle()
+    if (!this.#line?.delete(member)) return
+    this.#settle()
+    this.goOnHere()
+  }
+
+  /** The first one that waits here goes to the store's line for the others. */
+  startNext(): void {
+    this.front = this.takeNext() ?? null
+    this.front?.start()
   }
 
   /** The next one takes over what the front leaves. false: there is nobody. */
@@ -106,15 +129,15 @@ export class Cohort {
     if (!next) return false
     this.front = next
     next.takeOver(claim)
+    this.goOnHere()
     return true
   }
 
   /** The front has nothing for others any more, neither place nor grant: the next one goes to the store by itself. */
   over(claim: Claim): void {
     if (this.front?.claim !== claim) return
-    this.front = this.takeNext() ?? null
-    if (this.front) this.front.start()
-    else this.all.forget(this)
+    this.front = null
+    this.goOnHere()
   }
 
   /** What the store has told the one at the front is true for all. */
@@ -124,6 +147,13 @@ export class Cohort {
     this.#inOrder = null
     this.#settle()
     for (const member of line) member.fail(error)
+    this.goOnHere()
+  }
+
+  /** Somebody waits here no more: those who came later may have waited for that. */
+  protected goOnHere(): void {
+    this.all.startHeldBack(this)
+    if (!this.front && this.size === 0) this.all.forget(this)
   }
 
   protected get next(): Member | undefined {
@@ -135,7 +165,7 @@ export class Cohort {
 
   protected takeNext(): Member | undefined {
     const { next } = this
-    if (next) this.leave(next)
+    if (next && this.#line?.delete(next)) this.#settle()
     return next
   }
 

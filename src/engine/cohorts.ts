@@ -35,17 +35,42 @@ export class Cohorts {
     )
   }
 
+  /**
+   * Whether nobody of the other kind, reader or writer, came before it and still waits in this process: that one would get its place in the
+   * store's line behind this one.
+   */
+  mayStart({ claim, arrival }: Member): boolean {
+    const known = this.#byResource.get(claim.resource)
+    if (!Array.isArray(known)) return true
+    return known.every(
+      ({ pattern, waitingHereSince }) => pattern.isShared === claim.isShared || waitingHereSince > arrival,
+    )
+  }
+
+  /** Those who had to wait for others here go to the store in order of arrival, as far as nobody before them waits here. */
+  startHeldBack(cohort: Cohort): void {
+    const known = this.#byResource.get(cohort.pattern.resource)
+    if (!Array.isArray(known)) return cohort.isHeldBack ? cohort.startNext() : undefined
+    const heldBack = known.filter(({ isHeldBack }) => isHeldBack)
+    heldBack.sort((one, other) => one.waitingHereSince - other.waitingHereSince)
+    for (const each of heldBack) if (each.mayStart) each.startNext()
+  }
+
   forget(cohort: Cohort): void {
     const { resource } = cohort.pattern
     const known = this.#byResource.get(resource)
-    const others = Array.isArray(known) ? known.filter((other) => other !== cohort) : []
+    const all = Array.isArray(known) ? known : known ? [known] : []
+    const others = all.filter((other) => other !== cohort)
     if (others.length > 0) this.#byResource.set(resource, others)
     else this.#byResource.delete(resource)
   }
 
   /** Sends everybody away who waits behind a neighbour. */
   failAll(error: HoldfastError): void {
-    for (const known of [...this.#byResource.values()])
+    const all = [...this.#byResource.values()]
+    // Nobody is to be started in place of one who is sent away.
+    this.#byResource.clear()
+    for (const known of all)
       for (const cohort of Array.isArray(known) ? known : [known]) cohort.failAll(error)
   }
 

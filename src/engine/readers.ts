@@ -38,6 +38,7 @@ export class Readers extends Cohort {
       this.takeNext()?.join(claim, baton.takeFence())
     baton.dropFences()
     this.#goOn()
+    this.goOnHere()
   }
 
   /** A writer that waits stops those who come later; those who were here when the grant came enter together. */

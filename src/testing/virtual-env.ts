@@ -110,7 +110,8 @@ export class VirtualWorld {
       const event = this.#next(endMs)
       idle = event ? 0 : idle + 1
       // Where one wait is inside another, the inner one has fired the last event, and takes a turn or two to return.
-      if (idle > MOST_IDLE_TURNS) throw new Error(`The promise has not settled within ${limitMs} ms of virtual time`)
+      if (idle > MOST_IDLE_TURNS)
+        throw new Error(`The promise has not settled within ${limitMs} ms of virtual time`)
       if (event) this.#fire(event)
       await settled()
     }
