@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { deferred } from '../../src/base/deferred.js'
 import { detached as outside } from '../../src/base/env.js'
 import { transactionLock } from '../../src/stores/mysql/index.js'
@@ -6,6 +6,7 @@ import { eventually, inTime, rejectsWith, Watched } from '../../src/testing/conf
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
 import { openPool, type Pool } from './mysql/pools.js'
+import { type Contender, expectEqualShare, sharesOf } from './shares.js'
 
 /** How a test speaks to the transaction that it is given, whichever driver it is of. */
 type Ask = (sql: string) => Promise<Record<string, unknown>[]>
@@ -112,6 +113,42 @@ describeOn('mariadb', 'the transaction lock of MySQL', () => {
       expect(next.isSettled).toBe(false)
       await holder.leave()
       expect(await inTime('the next one', next.promise)).toBe('mine')
+    })
+
+    it('gets its share with a wait below a second, beside others that wait for longer', async () => {
+      await run('turn', () => {})
+      const contender = (options: { wait?: number }): Contender => {
+        const enter: Contender = (work) =>
+          run('turn', work, options).catch((error) => {
+            if (error.code !== 'ACQUIRE_TIMEOUT') throw error
+            return enter(work)
+          })
+        return enter
+      }
+      const others = Array.from({ length: 4 }, () => contender({}))
+      expectEqualShare(await sharesOf([contender({ wait: 900 }), ...others], 60))
+    })
+
+    it('gives the connection back as it was where the server waits for longer than the caller', async () => {
+      const own = openPool(driver, server.url, 1)
+      onTestFinished(() => own.end())
+      const lock = transactionLock<unknown>(own)
+      for (let round = 0; round < 2; round++) {
+        const holder = await held('late')
+        await rejectsWith(
+          'ACQUIRE_TIMEOUT',
+          lock.run(`${driver} late`, () => {}, { wait: 50 }),
+        )
+        // In the second round it is granted after all.
+        if (round === 1) await holder.leave()
+        const connection: unknown = await inTime<unknown>('the connection', own.getConnection())
+        const settings = 'select @@autocommit as c, @@innodb_lock_wait_timeout as w, @@in_transaction as t'
+        const [row = {}] = await askerOf(connection)(settings)
+        expect(Object.values(row).map(Number)).toEqual([1, 50, 0])
+        await (connection as { release(): unknown }).release()
+        if (round === 0) await holder.leave()
+        expect(await run('late', () => 'free', { wait: 0 })).toBe('free')
+      }
     })
 
     it('goes on waiting where the server gives up', async () => {

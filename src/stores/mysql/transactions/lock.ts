@@ -153,10 +153,11 @@ export class TransactionLock<Tx> {
       connection.release()
       return result
     } catch (error) {
-      await transaction
+      const ending = transaction
         .rollback()
         .then(() => transaction.leave())
         .then(connection.release, connection.destroy)
+      if (!transaction.isLate) await ending
       throw error
     }
   }

@@ -5,7 +5,7 @@ import { isBusy, isCollision, isRecordChanged, isSavepointMissing } from '../fai
 import { keyOf, toBytes } from '../values.js'
 
 const SAVEPOINT = 'holdfast_run'
-/** The server counts waits in whole seconds; what is left is asked for again and again. */
+/** The server counts waits in whole seconds. */
 const SECOND_MS = 1000
 const ASK_AGAIN_MS = 20
 
@@ -22,6 +22,8 @@ export class Busy extends Error {}
 export class Transaction {
   readonly #connection: Lent
   readonly #table: string
+  /** A wait of the server that lasts longer than the caller's. */
+  #late: Promise<unknown> | undefined
 
   constructor(connection: Lent, table: string) {
     this.#connection = connection
@@ -33,6 +35,11 @@ export class Transaction {
     return this.#connection.own
   }
 
+  /** The caller has given up; the server still waits, for less than a second. What it gets is rolled back. */
+  get isLate(): boolean {
+    return this.#late !== undefined
+  }
+
   /** Begins with the lock, or not at all. */
   async begin(name: string, deadline: number, isolation: string | undefined): Promise<void> {
     await this.#run('SET @holdfast_autocommit = @@autocommit, autocommit = 0')
@@ -40,7 +47,7 @@ export class Transaction {
       if (isolation !== undefined)
         await this.#run(`SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`)
       try {
-        if ((await this.#lockRow(name, deadline)) !== null) break
+        if ((await this.#lockFirst(name, deadline)) !== null) break
         // Not in the same transaction: those who look for it would be kept waiting for its end, and gaps that are locked make deadlocks.
         await this.#run('ROLLBACK')
         await this.#insert('IGNORE', name)
@@ -88,6 +95,7 @@ export class Transaction {
   }
 
   async rollback(): Promise<void> {
+    await this.#late
     await this.#run('ROLLBACK')
   }
 
@@ -96,22 +104,52 @@ export class Transaction {
     await this.#run('SET autocommit = @holdfast_autocommit')
   }
 
-  /** How often the lock was taken, as text; null: nobody has ever had it. */
+  /** How often the lock was taken, as text; null: nobody has ever had it. The server waits to the end: who only asks now and then gets nothing beside those that it has in line. */
+  async #lockFirst(name: string, deadline: number): Promise<string | null> {
+    for (;;) {
+      const leftMs = deadline - systemEnv.now()
+      if (leftMs <= 0 || leftMs === Infinity) return this.#lockRow(name, deadline)
+      try {
+        const seconds = Math.ceil(leftMs / SECOND_MS)
+        return await this.#orLate(
+          leftMs,
+          this.#within(seconds, () => this.#ask(name, '')),
+        )
+      } catch (error) {
+        if (!isBusy(error)) throw error
+      }
+    }
+  }
+
+  #orLate<T>(ms: number, locking: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const onLate = (): void => {
+        this.#late = locking.catch(() => {})
+        reject(new Busy('busy'))
+      }
+      const cancel = systemEnv.timer(ms, onLate, { keepAlive: true })
+      locking.finally(cancel).then(resolve, reject)
+    })
+  }
+
+  /** As above, inside a transaction that goes on: the connection is needed when the wait is over, so what is left of a second is asked for again and again. */
   async #lockRow(name: string, deadline: number): Promise<string | null> {
-    const ask = async (how: string): Promise<string | null> =>
-      (await this.#run(`SELECT turns ${this.#from(name)} FOR UPDATE ${how}`))[0] ?? null
-    if (deadline === Infinity) return this.#untilFree(() => ask(''))
+    if (deadline === Infinity) return this.#untilFree(() => this.#ask(name, ''))
     for (;;) {
       const leftMs = deadline - systemEnv.now()
       try {
-        if (leftMs < SECOND_MS) return await ask('NOWAIT')
-        return await this.#within(Math.floor(leftMs / SECOND_MS), () => ask(''))
+        if (leftMs < SECOND_MS) return await this.#ask(name, 'NOWAIT')
+        return await this.#within(Math.floor(leftMs / SECOND_MS), () => this.#ask(name, ''))
       } catch (error) {
         if (!isBusy(error)) throw error
         if (deadline - systemEnv.now() <= 0) throw new Busy('busy', { cause: error })
         if (leftMs < SECOND_MS) await pause(ASK_AGAIN_MS * systemEnv.random())
       }
     }
+  }
+
+  async #ask(name: string, how: '' | 'NOWAIT'): Promise<string | null> {
+    return (await this.#run(`SELECT turns ${this.#from(name)} FOR UPDATE ${how}`))[0] ?? null
   }
 
   /** The server gives up after its own time (innodb_lock_wait_timeout); the caller does not. */
