@@ -1,49 +1,63 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { type Deferred, deferred } from '../../src/base/deferred.js'
 import type { Connection, Store } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
-import { sqlite } from '../../src/stores/sqlite/index.js'
 import { type Lock, LockManager, type LockOptions } from '../../src/web-locks/index.js'
 
 /** One client with its lock manager: what a window, a frame or a worker is in a browser. */
 export interface Site {
   readonly client: Holdfast
   readonly locks: LockManager
+  readonly space: string
+  /** Where other processes find the same store; undefined: they cannot. */
+  readonly url: string | undefined
   /** One more client of the same store. */
   another(space?: string): Site
 }
 
-const KINDS = [
-  { kind: 'memory', open: sharedMemory },
-  { kind: 'sqlite', open: sharedFile },
-]
+/** Declares a case. */
+export type Declare = (title: string, run: () => Promise<void>) => void
 
-/** Tests on each store that needs no server. Each test asks for a site of its own, which ends with it. */
-export function onEachStore(title: string, tests: (newSite: () => Site) => void): void {
-  describe.each(KINDS)(`${title} ($kind)`, ({ open }) => tests(() => siteOn(open())))
+/** Cases for every store. Each asks for a site of its own, a fresh client in a fresh space, which ends with the test. */
+export interface Suite {
+  readonly title: string
+  readonly tests: (newSite: () => Site, it: Declare) => void
+  /** Only for stores that other processes can reach. */
+  readonly needsProcesses?: boolean
+}
+
+const suites: Suite[] = []
+
+/** Cases that `runOn` declares for each store. */
+export function onEachStore(title: string, tests: Suite['tests']): void {
+  suites.push({ title, tests })
+}
+
+/** The same, with other processes that use the store. */
+export function onEachSharedStore(title: string, tests: Suite['tests']): void {
+  suites.push({ title, tests, needsProcesses: true })
+}
+
+/** All that were declared so far. */
+export function allSuites(): readonly Suite[] {
+  return suites
+}
+
+let spaces = 0
+
+/** A space that nobody has used before. */
+export function freshSpace(): string {
+  return `web-${process.pid}-${spaces++}`
 }
 
 /** A site on a given store: each call of `store` is one more user of the same lines. */
-export function siteOn(store: () => Store, space = 'web'): Site {
+export function siteOn(store: () => Store, { space = freshSpace(), url }: Partial<Site> = {}): Site {
   const client = new Holdfast(store(), { space })
   onTestFinished(() => client.close())
-  return { client, locks: new LockManager(client), another: (other) => siteOn(store, other ?? space) }
-}
-
-function sharedMemory(): () => Store {
-  const store = memory()
-  return () => store
-}
-
-/** Store values of their own: they meet only in the file, as different processes do. */
-function sharedFile(): () => Store {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-web-locks-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return () => sqlite(join(folder, 'locks.db'))
+  const another = (other = space): Site =>
+    siteOn(store, { space: other, ...(url === undefined ? {} : { url }) })
+  return { client, locks: new LockManager(client), space, url, another }
 }
 
 /** A memory store with some calls changed: lost, late or failing. */

@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest'
-import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from './site.js'
+import { expect } from 'vitest'
+import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from '../site.js'
 
-onEachStore('clients, as windows, frames and workers are in a browser', (newSite) => {
+onEachStore('clients, as windows, frames and workers are in a browser', (newSite, it) => {
   it('share in shared mode', async () => {
     const site = newSite()
     const there = await hold(site.another().locks, 'a', { mode: 'shared' })
@@ -65,7 +65,7 @@ onEachStore('clients, as windows, frames and workers are in a browser', (newSite
   })
 })
 
-onEachStore('beside the other primitives', (newSite) => {
+onEachStore('beside the other primitives', (newSite, it) => {
   it('a mutex, a writer and an exclusive lock of one name exclude each other', async () => {
     const { client, locks } = newSite()
     await client.mutex('a').run(async () => expect(await isAvailable(locks, 'a')).toBe(false))

@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest'
-import { hold, isAvailable, onEachStore, rejectsWithDom } from './site.js'
+import { expect } from 'vitest'
+import { hold, isAvailable, onEachStore, rejectsWithDom } from '../site.js'
 
-onEachStore('the steal option', (newSite) => {
+onEachStore('the steal option', (newSite, it) => {
   it('lock available', async () => {
     const { locks } = newSite()
     expect(await locks.request('a', { steal: true }, (lock) => lock?.mode)).toBe('exclusive')

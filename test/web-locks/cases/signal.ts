@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
-import { expect, it } from 'vitest'
-import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from './site.js'
+import { expect } from 'vitest'
+import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from '../site.js'
 
-onEachStore('the signal option', (newSite) => {
+onEachStore('the signal option', (newSite, it) => {
   it('must be an AbortSignal', async () => {
     const { locks } = newSite()
     for (const signal of ['string', 12.34, false, {}, null, Symbol('s'), () => {}, globalThis])

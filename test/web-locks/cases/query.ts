@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest'
-import { hold, onEachStore } from './site.js'
+import { expect } from 'vitest'
+import { hold, onEachStore } from '../site.js'
 
-onEachStore('query', (newSite) => {
+onEachStore('query', (newSite, it) => {
   it('returns a dictionary with empty arrays when no locks are held', async () => {
     expect(await newSite().locks.query()).toEqual({ held: [], pending: [] })
   })
@@ -27,7 +27,8 @@ onEachStore('query', (newSite) => {
       locks.request('b', { mode: 'shared' }, () =>
         locks.request('b', { mode: 'shared' }, async () => {
           const { held } = await locks.query()
-          expect(held.map(({ name, mode }) => [name, mode])).toEqual([
+          // Names come in whatever order the store has them.
+          expect(held.map(({ name, mode }) => [name, mode]).sort()).toEqual([
             ['a', 'exclusive'],
             ['b', 'shared'],
             ['b', 'shared'],
@@ -108,7 +109,7 @@ onEachStore('query', (newSite) => {
     await using _reader = await client.readWrite('rw').read.acquire()
     await using _permit = await client.semaphore('gpu', 4).acquire()
     const { held } = await locks.query()
-    expect(held.map(({ name, mode }) => [name, mode])).toEqual([
+    expect(held.map(({ name, mode }) => [name, mode]).sort()).toEqual([
       ['mutex', 'exclusive'],
       ['rw', 'shared'],
     ])

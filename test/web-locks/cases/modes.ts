@@ -1,8 +1,8 @@
-import { expect, it } from 'vitest'
-import { deferred } from '../../src/base/deferred.js'
-import { hold, isAvailable, onEachStore } from './site.js'
+import { expect } from 'vitest'
+import { deferred } from '../../../src/base/deferred.js'
+import { hold, isAvailable, onEachStore } from '../site.js'
 
-onEachStore('exclusive mode', (newSite) => {
+onEachStore('exclusive mode', (newSite, it) => {
   it('lock requests are granted in order', async () => {
     const { locks } = newSite()
     const granted: number[] = []
@@ -26,7 +26,7 @@ onEachStore('exclusive mode', (newSite) => {
   })
 })
 
-onEachStore('shared mode', (newSite) => {
+onEachStore('shared mode', (newSite, it) => {
   it('lock requests are granted in order', async () => {
     const { locks } = newSite()
     const granted: number[] = []
@@ -42,7 +42,7 @@ onEachStore('shared mode', (newSite) => {
   })
 })
 
-onEachStore('mixed modes', (newSite) => {
+onEachStore('mixed modes', (newSite, it) => {
   it('lock requests are granted in order', async () => {
     const { locks } = newSite()
     const granted: string[] = []
@@ -87,7 +87,7 @@ onEachStore('mixed modes', (newSite) => {
   })
 })
 
-onEachStore('ifAvailable', (newSite) => {
+onEachStore('ifAvailable', (newSite, it) => {
   it('lock available', async () => {
     const { locks } = newSite()
     expect(await isAvailable(locks, 'a')).toBe(true)

@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { expect, it } from 'vitest'
-import type { LockManager } from '../../src/web-locks/index.js'
-import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from './site.js'
+import { expect } from 'vitest'
+import type { LockManager } from '../../../src/web-locks/index.js'
+import { hold, isAvailable, neverCalled, onEachStore, rejectsWithDom } from '../site.js'
 
 /** What JavaScript can pass and TypeScript would not. */
 function requestWith(locks: LockManager, ...args: unknown[]): Promise<unknown> {
   return Reflect.apply(locks.request, locks, args)
 }
 
-onEachStore('request: its arguments', (newSite) => {
+onEachStore('request: its arguments', (newSite, it) => {
   it('requires a name and a callback', async () => {
     const { locks } = newSite()
     await expect(requestWith(locks)).rejects.toThrow(TypeError)
@@ -79,7 +79,7 @@ onEachStore('request: its arguments', (newSite) => {
   })
 })
 
-onEachStore('request: its outcome', (newSite) => {
+onEachStore('request: its outcome', (newSite, it) => {
   it('calls back later, never at once, with one argument and no this', async () => {
     const { locks } = newSite()
     let isLater = false
