@@ -13,6 +13,7 @@ import { Lock } from './lock.js'
 import { resourceOf } from './names.js'
 import { checkRequest, type LockRequest, toRequest } from './request.js'
 import { snapshot } from './snapshot.js'
+import { type Turn, Turns } from './turns.js'
 import type { LockGrantedCallback, LockManagerOptions, LockManagerSnapshot, LockOptions } from './types.js'
 import { Unanswered } from './unanswered.js'
 
@@ -38,6 +39,7 @@ export class LockManager {
   readonly #context: LockContext
   readonly #options: LockManagerOptions
   readonly #unanswered = new Unanswered()
+  readonly #turns = new Turns()
 
   constructor(locks: Holdfast, options: LockManagerOptions = {}) {
     if (!(locks instanceof Holdfast))
@@ -70,15 +72,21 @@ export class LockManager {
     const request = toRequest(name, options, callback)
     this.#throwIfClosed()
     checkRequest(request)
-    const entrance = await this.#enter(request)
-    const { callback: onGranted, signal } = request
-    if (!entrance) return onGranted(null)
-    // Aborted when it was granted already, but its callback not called yet.
-    if (signal?.aborted) {
-      void leave(this.#context.engine, entrance)
-      throw signal.reason
+    const turn = this.#turns.take()
+    try {
+      const entrance = await this.#enter(request, turn)
+      await turn.come(this.#context.engine.env)
+      const { callback: onGranted, signal } = request
+      if (!entrance) return onGranted(null)
+      // Aborted when it was granted already, but its callback not called yet.
+      if (signal?.aborted) {
+        void leave(this.#context.engine, entrance)
+        throw signal.reason
+      }
+      return this.#whileHeld(request, holdOf(this.#context, entrance))
+    } finally {
+      turn.end()
     }
-    return this.#whileHeld(request, holdOf(this.#context, entrance))
   }
 
   /**
@@ -112,18 +120,25 @@ export class LockManager {
   }
 
   /** The claim is handed to the store before anything is awaited, so requests arrive in the order in which they are made. */
-  async #enter({ name, mode, ifAvailable, steal, signal }: LockRequest): Promise<Entrance | null> {
+  async #enter(
+    { name, mode, ifAvailable, steal, signal }: LockRequest,
+    turn: Turn,
+  ): Promise<Entrance | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
     const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
     const kind: LockKind = { resource: resourceOf(name), permits, ...same }
-    const onWaiting = this.#unanswered.add()
+    const onAnswer = this.#unanswered.add()
+    const onWaiting = (): void => {
+      onAnswer()
+      turn.end()
+    }
     const limits = { waitMs: ifAvailable ? 0 : Infinity, signal, onWaiting }
     try {
       return await enter(this.#context, steal ? { ...kind, steal } : kind, this.#options, limits)
     } catch (error) {
       throw inWebTerms(error, signal)
     } finally {
-      onWaiting()
+      onAnswer()
     }
   }
 

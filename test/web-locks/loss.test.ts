@@ -80,6 +80,40 @@ describe('a store that is slow', () => {
   })
 })
 
+describe('a store that answers for one name before it answers for another', () => {
+  const slowFor = (name: string, answer: Promise<void>) =>
+    wrapped((connection) => ({
+      async claim(request) {
+        const reply = await connection.claim(request)
+        if (request.resource === name) await answer
+        return reply
+      },
+    }))
+
+  it('has its callbacks called in the order of the requests', async () => {
+    const answer = deferred<void>()
+    const { locks } = siteOn(slowFor('slow', answer.promise))
+    const order: string[] = []
+    const first = locks.request('slow', () => order.push('slow'))
+    const second = locks.request('quick', () => order.push('quick'))
+    const third = locks.request('slow', { ifAvailable: true }, () => order.push('refused'))
+    // Once the store knows them all, only the answer is missing.
+    await new Promise((resolve) => setImmediate(resolve))
+    answer.resolve()
+    await Promise.all([first, second, third])
+    expect(order).toEqual(['slow', 'quick', 'refused'])
+  })
+
+  it('keeps a callback waiting for a bounded time only', async () => {
+    const answer = deferred<void>()
+    const { locks } = siteOn(slowFor('silent', answer.promise))
+    const silent = locks.request('silent', () => 'late')
+    expect(await locks.request('other', () => 'granted')).toBe('granted')
+    answer.resolve()
+    expect(await silent).toBe('late')
+  })
+})
+
 describe('processes', () => {
   /** Another process, which holds 'a' with a lease that outlasts a busy machine's pauses, and says what becomes of it. */
   async function holder(path: string): Promise<{ child: ChildProcess; next(): Promise<unknown> }> {
