@@ -57,6 +57,8 @@ export class Engine {
   /** How many releases and withdrawals are on their way: close() waits for them. */
   #leaving = 0
   #allHaveLeft: () => void = nothing
+  /** Resources of which a hold has ended here without a release, and whose waiters are about to ask. */
+  readonly #lapsed = new Set<string>()
   #nextId = 1
   #closing: Promise<void> | null = null
 
@@ -415,6 +417,18 @@ export class Engine {
     if (claim.phase !== 'held') return
     claim.expire(this.env.now())
     if (!this.capabilities.perHoldLease) void this.withdraw(claim.resource, claim.id)
+    this.#askForNext(claim.resource)
+  }
+
+  /** A waiter of this client may have become the next one since it last asked, and would sleep until its pulse. Once for all that end together. */
+  #askForNext(resource: string): void {
+    if (this.#lapsed.size === 0)
+      queueMicrotask(() => {
+        const lapsed = new Set(this.#lapsed)
+        this.#lapsed.clear()
+        if (!this.#closing) this.pulse.hurryNext(lapsed)
+      })
+    this.#lapsed.add(resource)
   }
 
   #onPush(news: Push): void {

@@ -105,6 +105,17 @@ export class Pulse {
     this.#lookAround()
   }
 
+  /** Holds of these resources have ended here without a release: the first waiter of each asks when the store takes them for over. */
+  hurryNext(resources: Set<string>): void {
+    const now = this.#context.env.now()
+    for (const claim of this.#context.claims()) {
+      if (claim.phase !== 'waiting' || !resources.delete(claim.resource)) continue
+      claim.dueAt = Math.min(claim.dueAt, now)
+      claim.isHurried ||= claim.isBeating
+    }
+    this.#lookAround()
+  }
+
   stop(): void {
     this.#agenda.stop()
   }

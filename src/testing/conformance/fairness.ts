@@ -15,6 +15,9 @@ import { MUTEX_ALONE } from './guises.js'
 import { claimOf, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
+/** A pulse comes after a third of the presence. */
+const BEFORE_NEXT_PULSE_MS = 6000
+
 export const fairnessCases: readonly CaseSpec[] = [
   {
     title: 'grants come in the order of arrival, over several clients',
@@ -85,6 +88,26 @@ export const fairnessCases: readonly CaseSpec[] = [
       await scene.inLine('door', 'next')
       await holder.release()
       await inTime('the one behind the silent ones', next.promise)
+    },
+  },
+  {
+    title: 'a waiter behind a hold of its own client that ends by its maxHold is served before its next pulse',
+    behaviours: [19, 74],
+    async run(scene) {
+      const locks = scene.client({ presence: '30s', order: 'strict' })
+      const door = scene.lock('door', locks)
+      const first = await door.acquire({ lease: LONG_MS })
+      const capped = door.acquire({ lease: LONG_MS, maxHold: SHORT_MS })
+      await scene.waiting('door', 1)
+      // Not the next one yet, so it has not been told when the hold ahead of it ends.
+      const next = door.acquire({ lease: LONG_MS })
+      await scene.waiting('door', 2)
+      await first.release()
+      const hold = await inTime('the one with a maxHold', capped)
+      await eventually('its end', () => !hold.isValid)
+      const endedAt = now()
+      await inTime('the next one', next)
+      assert.ok(now() - endedAt < BEFORE_NEXT_PULSE_MS)
     },
   },
   {
