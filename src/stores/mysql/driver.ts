@@ -1,4 +1,5 @@
 import { invalid } from '../../base/errors.js'
+import { quietly } from '../../base/quietly.js'
 
 /** A pool that you have: of `mysql2/promise`, of `mysql2`, or of `mariadb`. */
 export interface MysqlPool {
@@ -82,8 +83,9 @@ export class Driver {
         const { affectedRows, insertId } = (await ask(sql)) as { affectedRows: number; insertId: unknown }
         return { rows: affectedRows, id: Number(insertId) }
       },
-      release: () => ignore(connection.release()),
-      destroy: () => ignore(connection.destroy()),
+      // mariadb's own clean-up may fail later: the connection is then gone from the pool.
+      release: () => quietly(() => connection.release()),
+      destroy: () => quietly(() => connection.destroy()),
     }
   }
 
@@ -133,9 +135,4 @@ function isCounts(value: unknown): boolean {
 /** Rows may be objects or, by an option of the pool, arrays. */
 function firstColumn(row: unknown): string {
   return String(Object.values(row as object)[0])
-}
-
-/** mariadb's own clean-up may fail later: the connection is then gone from the pool, and nobody is concerned. */
-function ignore(outcome: unknown): void {
-  if (outcome instanceof Promise) outcome.catch(() => {})
 }

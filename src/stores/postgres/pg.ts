@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Cancel, Env } from '../../base/env.js'
+import { quietly } from '../../base/quietly.js'
 import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
 import { isUnprepared, outOfReach } from './failures.js'
 import { quote } from './schema.js'
@@ -104,28 +105,31 @@ export class PgDriver implements Driver {
       if (news.channel === channel && !isOver) onMessage(news.payload ?? '')
     }
     const leave = (isDestroyed: boolean): void => {
-      client.off('notification', hear)
-      client.off('end', end)
-      client.off('error', end)
-      client.ref?.()
-      client.release(isDestroyed)
+      quietly(() => {
+        client.off('notification', hear)
+        client.off('end', end)
+        client.off('error', end)
+        client.ref?.()
+      })
+      quietly(() => client.release(isDestroyed))
     }
-    client.on('notification', hear)
-    client.on('end', end)
-    client.on('error', end)
     try {
+      client.on('notification', hear)
+      client.on('end', end)
+      client.on('error', end)
       await client.query({ text: `LISTEN ${quote(channel)}` })
     } catch (error) {
       if (!isOver) leave(true)
       isOver = true
       throw error
     }
-    client.unref?.()
+    quietly(() => client.unref?.())
+    const unlisten = async () => client.query({ text: `UNLISTEN ${quote(channel)}` })
     const close = (): void => {
       if (isOver) return
       isOver = true
       // The pool gets it back as it was. The server's word for it is not waited for: it may be silent.
-      client.query({ text: `UNLISTEN ${quote(channel)}` }).then(
+      unlisten().then(
         () => leave(false),
         () => leave(true),
       )
@@ -153,8 +157,8 @@ export class PgDriver implements Driver {
         if (isOver) return
         isOver = true
         cancel()
-        client.off('error', onError)
-        client.release(isAlive ? undefined : failure)
+        quietly(() => client.off('error', onError))
+        quietly(() => client.release(isAlive ? undefined : failure))
       }
       const onError = (error: Error): void => {
         finish(error, false)
@@ -162,8 +166,11 @@ export class PgDriver implements Driver {
       }
       const onSilence = (): void => onError(outOfReach(`no answer within ${SILENT_AFTER_MS} ms`))
       const cancel = this.#env.timer(SILENT_AFTER_MS, onSilence, { keepAlive: false })
-      client.on('error', onError)
-      client.query(statement).then(
+      const query = async (): Promise<PgResult> => {
+        client.on('error', onError)
+        return client.query(statement)
+      }
+      query().then(
         (result) => {
           finish(undefined, true)
           resolve(result)

@@ -1,3 +1,4 @@
+import { quietly } from '../../base/quietly.js'
 import type { Driver, Ear, EarHandlers, Value } from './driver.js'
 
 /** The part of the `sql` of `postgres` (postgres.js) that is used. */
@@ -60,7 +61,7 @@ export class PostgresJsDriver implements Driver {
     const close = (): void => {
       if (isOver) return
       isOver = true
-      void listening.unlisten().catch(() => {})
+      quietly(() => listening.unlisten())
     }
     return { close }
   }

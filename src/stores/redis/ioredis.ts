@@ -1,3 +1,4 @@
+import { quietly } from '../../base/quietly.js'
 import {
   byHash,
   type Driver,
@@ -100,7 +101,11 @@ export class IoredisDriver implements Driver {
   }
 
   async teach(script: Script): Promise<void> {
-    await Promise.all(this.#masters().map((node) => node.script('LOAD', script.text))).catch(() => {})
+    try {
+      await Promise.all(this.#masters().map(async (node) => node.script('LOAD', script.text)))
+    } catch {
+      // Told by the first call.
+    }
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -166,7 +171,7 @@ export class IoredisDriver implements Driver {
     return {
       subscribe: async (channels) => void (await ear.subscribe(...channels)),
       unsubscribe: async (channel) => void (await ear.unsubscribe(channel)),
-      close: () => ear.disconnect(),
+      close: () => quietly(() => ear.disconnect()),
     }
   }
 

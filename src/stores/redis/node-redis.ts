@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../base/errors.js'
+import { quietly } from '../../base/quietly.js'
 import {
   byHash,
   type Driver,
@@ -124,7 +125,7 @@ export class NodeRedisDriver implements Driver {
 
   async teach(script: Script): Promise<void> {
     try {
-      await Promise.all((await this.#masters()).map((node) => node.scriptLoad(script.text)))
+      await Promise.all((await this.#masters()).map(async (node) => node.scriptLoad(script.text)))
     } catch {
       // Told by the first call.
     }
@@ -205,7 +206,7 @@ export class NodeRedisDriver implements Driver {
     const client = this.#client
     if (isSentinel(client)) return [await masterOf(client)]
     if (!isCluster(client)) return [client]
-    return Promise.all(client.masters.map((node) => client.nodeClient(node as never)))
+    return Promise.all(client.masters.map(async (node) => client.nodeClient(node as never)))
   }
 
   /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
@@ -256,7 +257,7 @@ function earOf(client: NodeRedisCommon, { onMessage }: EarHandlers): Ear {
   return {
     subscribe: async (channels) => void (await client.subscribe([...channels], hear)),
     unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
-    close: () => destroy(client),
+    close: () => quietly(() => destroy(client)),
   }
 }
 

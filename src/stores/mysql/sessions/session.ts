@@ -1,4 +1,5 @@
 import { type Cancel, systemEnv } from '../../../base/env.js'
+import { quietly } from '../../../base/quietly.js'
 import type { LockSession } from '../../../drivers/session-locks/server.js'
 import type { Changed, Lent } from '../driver.js'
 import { isConnectionOver, outOfReach } from '../failures.js'
@@ -53,7 +54,9 @@ export class Session implements LockSession {
     this.#stopProbing()
     void this.#last.then(() => {
       if (!this.#finish()) return
-      for (const event of ENDS) (this.#connection.own as Emitter).removeListener(event, this.#listener)
+      quietly(() => {
+        for (const event of ENDS) (this.#connection.own as Emitter).removeListener(event, this.#listener)
+      })
       this.#connection.release()
     })
   }

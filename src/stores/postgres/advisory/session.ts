@@ -1,4 +1,5 @@
 import type { Cancel, Env } from '../../../base/env.js'
+import { quietly } from '../../../base/quietly.js'
 import type { LockSession } from '../../../drivers/session-locks/server.js'
 import type { Value } from '../driver.js'
 import { outOfReach } from '../failures.js'
@@ -104,10 +105,12 @@ export class Session implements LockSession {
   #leave(isDestroyed: boolean): void {
     this.#isOver = true
     this.#cancelQuestion()
-    this.#client.off('end', this.#lose)
-    // A connection that is ended may still complain.
-    if (isDestroyed) this.#client.on('error', () => {})
-    this.#client.off('error', this.#lose)
-    this.#client.release(isDestroyed)
+    quietly(() => {
+      this.#client.off('end', this.#lose)
+      // A connection that is ended may still complain.
+      if (isDestroyed) this.#client.on('error', () => {})
+      this.#client.off('error', this.#lose)
+    })
+    quietly(() => this.#client.release(isDestroyed))
   }
 }
