@@ -91,7 +91,8 @@ export const fairnessCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'a waiter behind a hold of its own client that ends by its maxHold is served before its next pulse',
+    title:
+      'a waiter behind a hold of its own client that ends by its maxHold is served before its next pulse',
     behaviours: [19, 74],
     async run(scene) {
       const locks = scene.client({ presence: '30s', order: 'strict' })
