@@ -50,6 +50,8 @@ export class RedisConnection implements Connection {
     isHearing: () => this.#isHearing,
     heard: () => this.#listen(),
   })
+  /** By id of a claim, the last attempt to make it that is not answered. */
+  readonly #latest = new Map<string, object>()
   #closing: Promise<void> | undefined
 
   constructor(user: RedisUser, context: ClientContext) {
@@ -61,7 +63,22 @@ export class RedisConnection implements Connection {
     user.join()
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimReply> {
+  claim(request: ClaimRequest): Promise<ClaimReply> {
+    return this.#user.replicas ? this.#claimDurably(request) : this.#claim(request, () => true)
+  }
+
+  async #claimDurably(request: ClaimRequest): Promise<ClaimReply> {
+    const attempt = {}
+    const isLatest = (): boolean => this.#latest.get(request.id) === attempt
+    this.#latest.set(request.id, attempt)
+    try {
+      return await this.#claim(request, isLatest)
+    } finally {
+      if (isLatest()) this.#latest.delete(request.id)
+    }
+  }
+
+  async #claim(request: ClaimRequest, isLatest: () => boolean): Promise<ClaimReply> {
     this.#checkOpen()
     void this.#listen()
     // Without messages a waiter would learn of its grant by its pulse only: better to be told what is missing.
@@ -72,7 +89,8 @@ export class RedisConnection implements Connection {
     const reply = claimReply(text)
     this.#mayHaveMissed ||= !this.#isHearing
     if (isSafe || reply.status !== 'granted') return reply
-    await this.release(request.resource, request.id)
+    // A later attempt under the same id has the same grant, and may have found enough replicas for it: it decides.
+    if (isLatest()) await this.release(request.resource, request.id)
     throw outOfReach(`fewer than ${this.#user.replicas?.count} replicas have the grant; it was given back`)
   }
 
