@@ -65,6 +65,20 @@ export class HoldfastError extends Error {
   }
 }
 
+/**
+ * The same error with the stack of the present call. An error that was made in a timer, or is told to
+ * many callers at once, would not say which of their calls has failed.
+ */
+export function withOwnStack(error: unknown): unknown {
+  if (!(error instanceof HoldfastError)) return error
+  const { code, message, resource, store, retryable, newestFence } = error
+  const details: Record<string, unknown> = { resource, store, retryable, newestFence }
+  if ('cause' in error) details['cause'] = error.cause
+  const own = new HoldfastError(code, message, details)
+  Error.captureStackTrace(own, withOwnStack)
+  return own
+}
+
 /** Whether a store's failure may pass when the call is made again. Foreign errors are taken as final. */
 export function isRetryable(error: unknown): boolean {
   return error instanceof HoldfastError && error.retryable

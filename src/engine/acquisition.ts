@@ -1,6 +1,6 @@
 import { deferred } from '../base/deferred.js'
 import type { Cancel } from '../base/env.js'
-import { HoldfastError, isRetryable } from '../base/errors.js'
+import { HoldfastError, isRetryable, withOwnStack } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
@@ -53,6 +53,8 @@ export class Acquisition implements ClaimListener, Member {
     else this.start()
     try {
       return await this.#outcome.promise
+    } catch (error) {
+      throw withOwnStack(error)
     } finally {
       unwatch()
       endTry()

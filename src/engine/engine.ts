@@ -28,6 +28,9 @@ import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
 import { States } from './states.js'
 
+/** How long a failed caller waits to be told who holds the lock. */
+const GLANCE_MS = 250
+
 export interface EngineOptions {
   readonly env: Env
   readonly space: string
@@ -50,6 +53,8 @@ export class Engine {
   readonly #plainInfo = JSON.stringify(this.#process)
   readonly #cohorts: Cohorts
   readonly #floors = new Floors()
+  /** By resource: the looks that are under way. */
+  readonly #glances = new Map<string, Promise<LineView | null>>()
   /** By id: everything that this client may have in a line. */
   readonly #claims = new Map<string, Claim>()
   /** The ids of claims that nobody wants any more, while the store is told so. */
@@ -330,11 +335,27 @@ export class Engine {
   /** The line of exactly that name; null: nobody is in it, and nothing is known of its capacity. */
   async line(resource: string): Promise<LineView | null> {
     this.throwIfClosed()
-    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, async () => {
-      for await (const line of this.connection.inspect({ prefix: '', resource }))
-        return this.#asKnownHere(line)
-      return null
-    })
+    return this.calls.repeated(this.env.now() + this.calls.storeTimeoutMs, () => this.#firstLine(resource))
+  }
+
+  async #firstLine(resource: string): Promise<LineView | null> {
+    for await (const line of this.connection.inspect({ prefix: '', resource })) return this.#asKnownHere(line)
+    return null
+  }
+
+  /**
+   * The line as one quick look shows it, for the message of an error; null where it cannot tell. Many callers
+   * whose wait ends together share one look.
+   */
+  glance(resource: string): Promise<LineView | null> {
+    const known = this.#glances.get(resource)
+    if (known) return known
+    const look = this.calls
+      .within(GLANCE_MS, () => this.#firstLine(resource))
+      .catch(() => null)
+      .finally(() => this.#glances.delete(resource))
+    this.#glances.set(resource, look)
+    return look
   }
 
   /** The lines, one by one; each has the store's time-out to come. */

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { formatMs } from '../base/duration.js'
 import type { Env } from '../base/env.js'
-import { HoldfastError } from '../base/errors.js'
+import { HoldfastError, withOwnStack } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 
 /** How long a caller waits. */
@@ -20,15 +20,15 @@ export function limitsLeft(limits: Limits, deadline: number, now: number): Limit
   return { ...limits, waitMs: Math.max(0, deadline - now) }
 }
 
-export function acquireTimeout(resource: string, waitMs: number): HoldfastError {
+/** `holder`: who holds it, for people, where that is known. */
+export function acquireTimeout(resource: string, waitMs: number, holder?: string): HoldfastError {
   const what =
     waitMs === 0
-      ? `'${resource}' is held by another`
-      : `'${resource}' was not to be had within ${formatMs(waitMs)}`
-  return new HoldfastError('ACQUIRE_TIMEOUT', `${what}; wait longer, or see who holds it with inspect()`, {
-    resource,
-    retryable: true,
-  })
+      ? `'${resource}' is not free`
+      : `'${resource}' could not be acquired within ${formatMs(waitMs)}`
+  const who = holder === undefined ? '' : `: held by ${holder}`
+  const message = `${what}${who}; wait longer, or see who holds it with inspect()`
+  return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, retryable: true })
 }
 
 /** What is waited for where there is nothing to hold, for errors: the `latch` of the name `ready`. */
@@ -76,13 +76,13 @@ export function watchLimits(
 }
 
 /** Waits for something inside this process, whose outcome does not matter, no longer than the limits say. */
-export function waitLocally(
+export async function waitLocally(
   env: Env,
   done: Promise<unknown>,
   limits: Limits,
   resource: string,
 ): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
+  const waiting = new Promise<void>((resolve, reject) => {
     const stop = watchLimits(env, limits, resource, (error) => {
       stop()
       reject(error)
@@ -93,4 +93,9 @@ export function waitLocally(
     }
     done.then(finish, finish)
   })
+  try {
+    await waiting
+  } catch (error) {
+    throw withOwnStack(error)
+  }
 }

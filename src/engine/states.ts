@@ -1,7 +1,7 @@
 import { backoffMs } from '../base/backoff.js'
 import { deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
-import { HoldfastError, isRetryable } from '../base/errors.js'
+import { HoldfastError, isRetryable, withOwnStack } from '../base/errors.js'
 import type { Connection, StateOutcome, StateValue } from '../contract/store.js'
 import { type Calls, HEALTHY_MS } from './calls.js'
 import { type Awaited, aborted, type Limits, waitTimeout, watchLimits } from './limits.js'
@@ -119,6 +119,8 @@ export class States {
     })
     try {
       return await outcome.promise
+    } catch (error) {
+      throw withOwnStack(error)
     } finally {
       unwatch()
       leave()

@@ -3,8 +3,9 @@ import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import { acquireTimeout, type Limits, limitsLeft } from '../engine/limits.js'
+import { type Limits, limitsLeft } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
+import { timeoutWithHolder } from './holder.js'
 import { holdOf } from './inside.js'
 import { type Leader, Leadership } from './leadership.js'
 import { type AcquireOptions, type HoldOptions, limits } from './options.js'
@@ -85,7 +86,7 @@ export class Election {
     const { leaderships } = this.#context
     const kind = { resource: this.#key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
     const entrance = await enter(this.#context, kind, options, wait)
-    if (!entrance) throw acquireTimeout(this.#key, wait.waitMs)
+    if (!entrance) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
     const hold = holdOf(this.#context, { ...entrance, leaveFrame: end })
     const leadership = new Leadership(hold, id)

@@ -1,7 +1,7 @@
 import { invalid } from '../base/errors.js'
 import type { Hold } from '../engine/hold.js'
-import { acquireTimeout } from '../engine/limits.js'
-import { enter, type LockContext } from './entrance.js'
+import { type Entrance, enter, type LockContext } from './entrance.js'
+import { isAcquireTimeout, timeoutWithHolder } from './holder.js'
 import { holdOf, runInside } from './inside.js'
 import {
   type AcquireOptions,
@@ -50,11 +50,7 @@ export class Lock {
    */
   async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-    const { defaults } = this.#context
-    const wait = limits(options, this.optionNames.acquire, defaults)
-    const asked = withDefaults(options, defaults)
-    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
-    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
+    const entrance = await this.#enter(options)
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
     return runInside(this.#context, { entrances: [entrance], work: inside, areOrdered: false })
   }
@@ -73,11 +69,7 @@ export class Lock {
    * ```
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const { defaults } = this.#context
-    const wait = limits(options, this.optionNames.acquire, defaults)
-    const asked = withDefaults(options, defaults)
-    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
-    if (!entrance) throw acquireTimeout(this.name, wait.waitMs)
+    const entrance = await this.#enter(options)
     return holdOf(this.#context, entrance)
   }
 
@@ -100,6 +92,21 @@ export class Lock {
     const asked = withDefaults(options, this.#context.defaults)
     const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
     return entrance && holdOf(this.#context, entrance)
+  }
+
+  async #enter(options: AcquireOptions): Promise<Entrance> {
+    const { defaults } = this.#context
+    const wait = limits(options, this.optionNames.acquire, defaults)
+    const asked = withDefaults(options, defaults)
+    let refusal: unknown
+    try {
+      const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
+      if (entrance) return entrance
+    } catch (error) {
+      refusal = error
+    }
+    if (refusal !== undefined && !isAcquireTimeout(refusal)) throw refusal
+    throw await timeoutWithHolder(this.#context.engine, this.name, wait.waitMs)
   }
 
   /** Whether anybody holds it now. By the time you read the answer it may have changed: for people, not for decisions. */

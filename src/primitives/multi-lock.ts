@@ -6,6 +6,7 @@ import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
 import { type Entrance, enter, type LockContext, leave } from './entrance.js'
+import { holderOf } from './holder.js'
 import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
 import {
@@ -55,7 +56,7 @@ export class MultiLock {
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
     const entrances = await this.#enter(options, this.#limits(options))
-    if (!entrances) throw this.#timeout(options)
+    if (!entrances) throw await this.#timeout(options)
     return runInside(this.#context, {
       entrances,
       work: (holds) => work(new MultiHold(holds)),
@@ -66,7 +67,7 @@ export class MultiLock {
   /** Waits for all of them and gives the holds out as one. One wait time for the whole; what was taken is given back on failure. */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
     const entrances = await this.#enter(options, this.#limits(options))
-    if (!entrances) throw this.#timeout(options)
+    if (!entrances) throw await this.#timeout(options)
     return this.#holdOf(entrances)
   }
 
@@ -84,13 +85,16 @@ export class MultiLock {
     return limits(options, EACH_TIME.acquire, this.#context.defaults)
   }
 
-  #timeout(options: AcquireOptions): HoldfastError {
+  async #timeout(options: AcquireOptions): Promise<HoldfastError> {
     const { waitMs } = this.#limits(options)
-    const some = this.names.slice(0, NAMED_IN_ERRORS).map((name) => `'${name}'`)
+    const some = this.names.slice(0, NAMED_IN_ERRORS)
     const others = this.names.length - some.length
-    const names = some.join(', ') + (others > 0 ? ` and ${others} others` : '')
+    const names = some.map((name) => `'${name}'`).join(', ') + (others > 0 ? ` and ${others} others` : '')
+    const holders = await Promise.all(some.map((name) => holderOf(this.#context.engine, name)))
+    const held = holders.findIndex((holder) => holder !== undefined)
+    const who = held < 0 ? '' : `: '${some[held]}' is held by ${holders[held]}`
     const when = waitMs === 0 ? 'at once' : `within ${formatMs(waitMs)}`
-    const message = `Not all of ${names} were to be had ${when}; wait longer, or see who holds them with inspect()`
+    const message = `Could not acquire all of ${names} ${when}${who}; wait longer, or see who holds them with inspect()`
     return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 

@@ -1,0 +1,35 @@
+import { formatMs } from '../base/duration.js'
+import { HoldfastError } from '../base/errors.js'
+import type { Engine } from '../engine/engine.js'
+import { acquireTimeout } from '../engine/limits.js'
+import { type HolderView, resourceView } from './views.js'
+
+export function isAcquireTimeout(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT'
+}
+
+/** Who holds the lock, for people; undefined where one quick look cannot tell. */
+export async function holderOf(engine: Engine, resource: string): Promise<string | undefined> {
+  const line = await engine.glance(resource)
+  const [first, ...others] = line ? resourceView(line, engine.env).holders : []
+  if (!first) return undefined
+  const also = others.length === 0 ? '' : ` and ${others.length} more`
+  return `${describe(first, engine)}${also}`
+}
+
+/** The error for a caller whose wait is over. */
+export async function timeoutWithHolder(
+  engine: Engine,
+  resource: string,
+  waitMs: number,
+): Promise<HoldfastError> {
+  return acquireTimeout(resource, waitMs, await holderOf(engine, resource))
+}
+
+function describe({ host, pid, label, since }: HolderView, { env }: Engine): string {
+  const who = [host, pid === 0 ? '' : `pid ${pid}`, label === null ? '' : `'${label}'`].filter(
+    (part) => part !== '',
+  )
+  const heldMs = Math.max(0, env.wallMs() - since.getTime())
+  return `${who.join(', ') || 'another program'} for ${formatMs(heldMs)}`
+}
