@@ -17,7 +17,7 @@ function changed<M extends keyof Connection>(
     connect(client) {
       const real = store.connect(client)
       return new Proxy(real, {
-        get: (target, key) => (key === method ? change(target) : Reflect.get(target, key).bind(target)),
+        get: (target, key) => (key === method ? change(target) : Reflect.get(target, key)?.bind(target)),
       })
     },
   }
