@@ -17,6 +17,8 @@ export interface ClaimSpec {
   readonly adopts?: { readonly id: string; readonly fence: number }
   /** Take it from whoever holds it, and overtake those who wait. */
   readonly steal?: boolean
+  /** It is given up as soon as its client closes: nothing is to be finished under it. */
+  readonly endsAtClose?: boolean
   /** Neighbours in this process who ask for the same may wait for it here, and have it passed on to them. */
   readonly isPassedOn?: boolean
   /** Neighbours in this process who ask for the same and stand right behind it in the store's line may have it passed on to them. */
@@ -163,6 +165,11 @@ export class Claim {
 
   leave(entry: Entry): void {
     this.#entries = without(this.#entries, entry)
+  }
+
+  /** Whether it is held, and another hold than those stands on it. */
+  isHeldBeside(own: ReadonlySet<Entry>): boolean {
+    return this.phase === 'held' && this.#entries.some((entry) => !own.has(entry))
   }
 
   /** Whether that hold still stands on it. */

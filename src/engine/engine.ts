@@ -22,7 +22,9 @@ import { Calls } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import type { Cohort } from './cohort.js'
 import { Cohorts } from './cohorts.js'
+import { Drain } from './drain.js'
 import { Floors } from './floors.js'
+import { heldFrames } from './flow.js'
 import { KeepAlive } from './keep-alive.js'
 import type { Limits } from './limits.js'
 import { Pulse } from './pulse.js'
@@ -36,6 +38,9 @@ export interface EngineOptions {
   readonly space: string
   readonly storeTimeoutMs: number
 }
+
+/** A store that has not answered the releases has this time to close its connections. */
+const LEAST_CLOSE_MS = 1500
 
 /** One client of a store: its claims, its pulse, its connection. */
 export class Engine {
@@ -66,6 +71,7 @@ export class Engine {
   readonly #lapsed = new Set<string>()
   #nextId = 1
   #closing: Promise<void> | null = null
+  #drain: Drain | null = null
 
   constructor(store: Store, options: EngineOptions) {
     this.env = options.env
@@ -145,6 +151,7 @@ export class Engine {
   /** Unless a neighbour stands for it by now. */
   forget(claim: Claim): void {
     if (this.#claims.get(claim.id) === claim) this.#claims.delete(claim.id)
+    this.#drain?.look()
   }
 
   floorOf(resource: string): number {
@@ -235,6 +242,7 @@ export class Engine {
   leave(entry: Entry): Promise<boolean> {
     const { claim } = entry
     claim.leave(entry)
+    this.#drain?.look()
     return claim.isEntered ? this.#leaveOthers(claim) : this.release(claim)
   }
 
@@ -400,13 +408,19 @@ export class Engine {
     return fence
   }
 
-  /** Turns waiters away, gives holds back, ends the connection. Bounded by the store's time-out. */
-  close(): Promise<void> {
-    if (this.#closing) return this.#closing
+  /**
+   * Turns waiters away, lets holds be given back for `drainMs`, takes the others away, ends the connection. After the drain it is
+   * bounded by the store's time-out. Called again, the shorter drain counts.
+   */
+  close(drainMs: number): Promise<void> {
+    if (this.#closing) {
+      this.#drain?.endWithin(drainMs)
+      return this.#closing
+    }
     const closing = deferred<void>()
     // Before anybody is told: who hears of its loss may ask for another hold in the same moment, and would get what is withdrawn.
     this.#closing = closing.promise
-    this.#close().then(closing.resolve, closing.reject)
+    this.#close(drainMs).then(closing.resolve, closing.reject)
     return closing.promise
   }
 
@@ -414,23 +428,38 @@ export class Engine {
     if (this.#closing) throw closed(this.storeName)
   }
 
-  async #close(): Promise<void> {
-    // Those who wait first, or what is given back would go to them; and those who wait behind a neighbour before it is gone.
-    this.#cohorts.failAll(closed(this.storeName))
-    for (const claim of this.#claims.values())
-      if (claim.isPending) claim.listener.fail(closed(this.storeName))
-    this.states.close(closed(this.storeName))
-    for (const claim of this.#claims.values()) {
-      claim.lose('its client was closed', closed(this.storeName))
-      void this.withdraw(claim.resource, claim.id)
-    }
+  async #close(drainMs: number): Promise<void> {
+    const reason = closed(this.storeName)
+    // Waiters first, or what is given back would go to them; and waiters behind a neighbour before that neighbour is gone.
+    this.#cohorts.failAll(reason)
+    for (const claim of this.#claims.values()) if (claim.isPending) claim.listener.fail(reason)
+    this.states.endWaits(reason)
+    for (const claim of this.#claims.values()) if (claim.spec.endsAtClose) this.#takeAway(claim)
+    // A caller that closes inside its own `run` would wait for itself.
+    const own = new Set(Array.from(heldFrames(this), ({ entry }) => entry))
+    this.#drain = new Drain({ env: this.env, claims: () => this.#claims.values(), own })
+    this.#drain.endWithin(drainMs)
+    if (!this.#drain.isOver) await this.#drain.over
+    await this.#end(reason)
+  }
+
+  async #end(reason: HoldfastError): Promise<void> {
+    const deadline = this.env.now() + this.calls.storeTimeoutMs
+    this.states.close(reason)
+    for (const claim of this.#claims.values()) this.#takeAway(claim)
     this.#claims.clear()
     this.pulse.stop()
     if (this.#leaving > 0)
       await new Promise<void>((resolve) => {
         this.#allHaveLeft = resolve
       })
-    await this.calls.within(this.calls.storeTimeoutMs, () => this.connection.close())
+    const leftMs = Math.max(LEAST_CLOSE_MS, deadline - this.env.now())
+    await this.calls.within(leftMs, () => this.connection.close())
+  }
+
+  #takeAway(claim: Claim): void {
+    claim.lose('its client was closed', closed(this.storeName))
+    void this.withdraw(claim.resource, claim.id)
   }
 
   /** Its validity has run out. Where a session decides about that, and lives on after all, the store would keep the hold for nobody. */

@@ -34,6 +34,7 @@ export class States {
   readonly #updates = new Map<string, Promise<StateValue | null | undefined>>()
   /** By key: the question whether the store answers at all. Callers whose waits end together share it. */
   readonly #probes = new Map<string, Promise<unknown>>()
+  #noWaits: HoldfastError | null = null
   #closed: HoldfastError | null = null
 
   constructor(context: StatesContext) {
@@ -98,7 +99,7 @@ export class States {
     what: Awaited,
   ): Promise<string | null> {
     const { env } = this.#context
-    if (this.#closed) throw this.#closed
+    if (this.#noWaits) throw this.#noWaits
     if (limits.signal?.aborted) throw aborted(what.name, limits.signal)
     const outcome = deferred<string | null>()
     const timeout = (): HoldfastError => waitTimeout(what, limits.waitMs)
@@ -159,10 +160,14 @@ export class States {
     for (const watch of this.#watches.values()) watch.look()
   }
 
-  /** Sends everybody away who waits. */
+  /** Sends everybody away who waits, and everybody who comes to wait. Running work may still read and change values. */
+  endWaits(reason: HoldfastError): void {
+    this.#noWaits = reason
+    for (const watch of this.#watches.values()) watch.fail(reason)
+  }
+
   close(reason: HoldfastError): void {
     this.#closed = reason
-    for (const watch of this.#watches.values()) watch.fail(reason)
   }
 
   #watch(key: string): StateWatch {

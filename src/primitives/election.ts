@@ -84,7 +84,13 @@ export class Election {
   /** null: elected, but lost before anybody was told. */
   async #stand(options: HoldOptions, id: string, wait: Limits): Promise<Leadership | null> {
     const { leaderships } = this.#context
-    const kind = { resource: this.#key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
+    const kind = {
+      resource: this.#key,
+      permits: EXCLUSIVE,
+      capacity: EXCLUSIVE,
+      isReentrant: false,
+      endsAtClose: true,
+    } as const
     const entrance = await enter(this.#context, kind, options, wait)
     if (!entrance) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)

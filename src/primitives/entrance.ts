@@ -39,7 +39,6 @@ export async function enter(
 ): Promise<Entrance | null> {
   const { engine, owners, presenceMs } = context
   const spec = claimSpec(kind, options, presenceMs)
-  engine.throwIfClosed()
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
   if (!kind.isReentrant) return entrance(await engine.acquire(spec, wait))
 

@@ -55,6 +55,11 @@ export interface HoldfastOptions {
   lease?: Duration | undefined
   /** The longest that its locks are held, where a call says nothing else. Default: no cap. */
   maxHold?: Duration | undefined
+  /**
+   * How long `close()` lets running work finish before it takes the holds away: `'30s'`, or 0 for not at all. Default `'5s'`.
+   * See `docs/closing.md`.
+   */
+  drain?: Duration | undefined
   /** Time, randomness and timers other than the machine's, for simulations. */
   env?: Env | undefined
 }
@@ -75,8 +80,18 @@ const HOLDFAST_OPTIONS: OptionNames<HoldfastOptions> = {
   wait: true,
   lease: true,
   maxHold: true,
+  drain: true,
   env: true,
 }
+
+/** What `close` can be told. */
+export interface CloseOptions {
+  /** How long running work may take to finish: `'30s'`, or 0 for not at all. Default: that of the client, `'5s'`. */
+  drain?: Duration | undefined
+}
+
+const CLOSE_OPTIONS: OptionNames<CloseOptions> = { drain: true }
+const DEFAULT_DRAIN = '5s'
 
 /**
  * A client of a store, and the way to all locks. One per process is enough: it keeps all its holds and places in line alive
@@ -103,6 +118,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #engine: Engine
   readonly #context: LockContext
   readonly #env: Env
+  readonly #drainMs: number
 
   constructor(store: Store, options: HoldfastOptions = {}) {
     if (typeof store?.connect !== 'function')
@@ -115,6 +131,7 @@ export class Holdfast implements AsyncDisposable {
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
     const space = checkName(options.space ?? 'default', 'The space')
     const order = checkOrder(options.order) ?? 'cohort'
+    this.#drainMs = drainMs(options.drain ?? DEFAULT_DRAIN)
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
     this.#context = {
       engine: this.#engine,
@@ -485,13 +502,29 @@ export class Holdfast implements AsyncDisposable {
     return new Hold(this.#engine, entry)
   }
 
-  /** Turns those who wait away with CLOSED, gives back every hold, and closes what Holdfast has opened. */
-  close(): Promise<void> {
-    return this.#engine.close()
+  /**
+   * Refuses new requests and turns waiters away with CLOSED, lets running work finish for the time of `drain`, then takes away what
+   * is still held, and closes what Holdfast has opened. See `docs/closing.md`.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   *
+   * const locks = await Holdfast.open('sqlite:./locks.db')
+   * process.once('SIGTERM', () => void locks.close({ drain: '20s' }))
+   * ```
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    const { drain } = checkOptions(options, CLOSE_OPTIONS, "{ drain: '20s' }")
+    return this.#engine.close(drain === undefined ? this.#drainMs : drainMs(drain))
   }
 
-  /** For `await using`: closes. */
+  /** For `await using`: closes, with the drain of the client. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+function drainMs(drain: Duration): number {
+  return toMs(drain, { name: 'drain', infinite: true })
 }

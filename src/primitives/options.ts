@@ -78,6 +78,8 @@ export interface LockKind {
   readonly isReentrant: boolean
   /** Take it from whoever holds it. */
   readonly steal?: true
+  /** Given up as soon as the client closes, and not waited for. */
+  readonly endsAtClose?: true
   /** In which order it may be passed on inside a process. Left out: it is not. */
   readonly order?: LockOrder
 }
@@ -94,6 +96,7 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     permits,
     capacity,
     steal,
+    endsAtClose: kind.endsAtClose === true,
     // The store counts maxHold from the grant: passed on, the next hold would have less of it.
     isPassedOn: order === 'cohort' && maxHoldMs === null,
     isFollowed: kind.order === 'strict' && maxHoldMs === null,

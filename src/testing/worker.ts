@@ -222,7 +222,7 @@ const api = {
   },
 
   async close(): Promise<void> {
-    await client().close()
+    await client().close({ drain: 0 })
   },
 
   /** The parent is about to let the channel go; what happens then is the subject of the case. */

@@ -77,6 +77,25 @@ it('tells a waiter within storeTimeout after the first request that went unanswe
   }
 })
 
+it('closes within storeTimeout and a moment, although neither releases nor the end of the connection are answered', async () => {
+  const { world, store, locks } = scene(1)
+  const connect = store.connect.bind(store)
+  const closing = new InterceptedStore({
+    ...store,
+    name: store.name,
+    capabilities: store.capabilities,
+    connect: (client) => ({ ...connect(client), close: () => new Promise<never>(() => {}) }),
+  })
+  const stuck = new Holdfast(closing, { env: world.env({ name: 'stuck' }) })
+  await world.until(stuck.mutex('door').acquire({ lease: '1h' }))
+  store.hang()
+  const startedAt = world.timeMs
+  await world.until(stuck.close({ drain: 0 }).catch(() => {}))
+  expect(world.timeMs - startedAt).toBeLessThanOrEqual(STORE_TIMEOUT_MS + 1500 + TIMER_MS)
+  store.heal()
+  await world.until(locks.close())
+})
+
 it('blames the lease only where the store answers', async () => {
   const { world, store, locks, failure } = scene(1)
   store.around = async (_call, go) => {

@@ -66,7 +66,7 @@ export class Crowd {
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.all(this.#loops)
-    await Promise.all(this.#options.clients.map((client) => client.close()))
+    await Promise.all(this.#options.clients.map((client) => client.close({ drain: 0 })))
     this.judge.lateness.stop()
   }
 

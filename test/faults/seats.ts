@@ -49,7 +49,7 @@ export class Seats {
   async judged(): Promise<void> {
     this.#isOver = true
     await Promise.all(this.#loops)
-    await Promise.all(this.#clients.map((client) => client.close()))
+    await Promise.all(this.#clients.map((client) => client.close({ drain: 0 })))
     console.log(`${this.#grants} grants; ${this.#losses} losses; ${this.#wrongs.length} wrongs`)
     expect(this.#wrongs).toEqual([])
   }

@@ -53,7 +53,7 @@ describeOn('mariadb', 'the MySQL store goes on by itself', () => {
     )
   })
   afterEach(async () => {
-    await Promise.all(clients.splice(0).map((client) => client.close()))
+    await Promise.all(clients.splice(0).map((client) => client.close({ drain: 0 })))
   })
   afterAll(() => server.stop())
 

@@ -221,7 +221,7 @@ describeOn('mariadb', 'the MySQL store', () => {
     })
     onTestFinished(() => odd.stop())
     const locks = new Holdfast(mysql(odd.url))
-    onTestFinished(() => locks.close())
+    onTestFinished(() => locks.close({ drain: 0 }))
     const first = await locks.mutex("it's\\").acquire({ label: "it's\\" })
     const next = locks.mutex("it's\\").acquire()
     await expect

@@ -291,7 +291,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     )
     const url = server.url.replace('postgres@', 'strict@')
     const stores = Array.from({ length: 4 }, () => new Holdfast(postgres(url, { connections: 2 })))
-    endings.push(() => Promise.all(stores.map((locks) => locks.close())))
+    endings.push(() => Promise.all(stores.map((locks) => locks.close({ drain: 0 }))))
     let inside = 0
     const runs = stores.flatMap((locks) =>
       Array.from({ length: 5 }, () => locks.mutex('strict').run(() => inside++)),

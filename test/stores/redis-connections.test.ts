@@ -17,7 +17,7 @@ async function server(...args: string[]): Promise<RedisServer> {
 }
 
 function closing(locks: Holdfast): Holdfast {
-  onTestFinished(() => locks.close())
+  onTestFinished(() => locks.close({ drain: 0 }))
   return locks
 }
 

@@ -190,7 +190,7 @@ describeOn('redis', 'the Redis store', () => {
     const { url } = await server()
     const names = ['a', 'a:state', 'a:{latch', 'a:state:{latch']
     const clients = names.map((space) => new Holdfast(redis(url), { space }))
-    onTestFinished(async () => void (await Promise.all(clients.map((client) => client.close()))))
+    onTestFinished(async () => void (await Promise.all(clients.map((client) => client.close({ drain: 0 })))))
     for (const client of clients) {
       expect(await client.latch('x', 2).countDown()).toBe(1)
       for (const name of ['latch:x', 'x}:state', 'latch:x}:state'])

@@ -39,7 +39,7 @@ describeOn('redis', 'the Redis store goes on by itself', () => {
     server = await startRedis({ persistence: 'always' })
   })
   afterEach(async () => {
-    await Promise.all(clients.splice(0).map((client) => client.close()))
+    await Promise.all(clients.splice(0).map((client) => client.close({ drain: 0 })))
   })
   afterAll(() => server.stop())
 

@@ -103,7 +103,7 @@ describeOn('redis', 'the Redis store over TLS, with a private authority', () => 
     expect(await worker.call('release', hold)).toBe(true)
     // Here nobody has heard of that authority.
     const locks = new Holdfast(redis(url), { storeTimeout: 1000 })
-    onTestFinished(() => locks.close())
+    onTestFinished(() => locks.close({ drain: 0 }))
     // If this process stands still for that second, it has not heard why.
     await eventually('the reason', async () => {
       const refused = await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())

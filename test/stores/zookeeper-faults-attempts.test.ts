@@ -24,7 +24,7 @@ describeOn('zookeeper', 'two attempts of one claim at ZooKeeper', () => {
   let zk: ZooKeeperClient
   let root: string
   let roots = 0
-  const opened: { close(): Promise<void> }[] = []
+  const opened: { close(options?: { drain: number }): Promise<void> }[] = []
 
   beforeAll(async () => {
     server = await startZooKeeper()
@@ -40,7 +40,7 @@ describeOn('zookeeper', 'two attempts of one claim at ZooKeeper', () => {
   })
   afterEach(async () => {
     way.mode = 'pass'
-    await Promise.all(opened.splice(0).map((each) => each.close()))
+    await Promise.all(opened.splice(0).map((each) => each.close({ drain: 0 })))
     await way.stop()
   })
 

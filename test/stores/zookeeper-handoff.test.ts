@@ -45,7 +45,7 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
   let root: string
   let roots = 0
   let sessions = 0
-  const opened: { close(): Promise<void> }[] = []
+  const opened: { close(options?: { drain: number }): Promise<void> }[] = []
   const proxies: TcpProxy[] = []
 
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
     root = `/root-${roots++}`
   })
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((each) => each.close()))
+    await Promise.all(opened.splice(0).map((each) => each.close({ drain: 0 })))
     await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()))
   })
 

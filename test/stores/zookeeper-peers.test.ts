@@ -42,14 +42,14 @@ describe('the names of others', () => {
 
 describeOn('zookeeper', 'a line that is shared with others', () => {
   let server: ZooKeeperServer
-  const opened: { close(): Promise<void> }[] = []
+  const opened: { close(options?: { drain: number }): Promise<void> }[] = []
   const peers: Peer[] = []
   beforeAll(async () => {
     server = await startZooKeeper()
   })
   afterEach(async () => {
     for (const peer of peers.splice(0)) peer.kill()
-    await Promise.all(opened.splice(0).map((each) => each.close()))
+    await Promise.all(opened.splice(0).map((each) => each.close({ drain: 0 })))
   })
   afterAll(() => server?.stop())
 

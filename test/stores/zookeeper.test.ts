@@ -65,7 +65,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
   let zk: ZooKeeperClient
   let root: string
   let roots = 0
-  const opened: { close(): Promise<void> }[] = []
+  const opened: { close(options?: { drain: number }): Promise<void> }[] = []
 
   beforeAll(async () => {
     server = await startZooKeeper({ properties: { 'znode.container.checkIntervalMs': '200' } })
@@ -81,7 +81,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
   })
   afterEach(async () => {
     proxy.mode = 'pass'
-    await Promise.all(opened.splice(0).map((each) => each.close()))
+    await Promise.all(opened.splice(0).map((each) => each.close({ drain: 0 })))
     await proxy.stop()
   })
 
@@ -266,7 +266,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
       expect(waiting.map(({ status }) => status)).toEqual(resources.map(() => 'waiting'))
       const left = await Promise.all(resources.map((resource) => one.release(resource, time)))
       expect(left).toEqual(resources.map(() => true))
-      await Promise.all(opened.splice(1).map((each) => each.close()))
+      await Promise.all(opened.splice(1).map((each) => each.close({ drain: 0 })))
     }
     expect(one.pushes.filter(({ type }) => type === 'lost')).toEqual([])
   })
@@ -366,7 +366,7 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
     ensemble = await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links), config: QUICK_ELECTION })
   })
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((client) => client.close()))
+    await Promise.all(opened.splice(0).map((client) => client.close({ drain: 0 })))
   })
   afterAll(async () => {
     await ensemble?.stop()

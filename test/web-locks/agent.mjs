@@ -29,7 +29,7 @@ const commands = {
     process.send({ number, event: 'ended', value: await locks.query() })
   },
   async close({ number }) {
-    await client.close()
+    await client.close({ drain: 0 })
     process.send({ number, event: 'ended' })
   },
 }

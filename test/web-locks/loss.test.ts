@@ -131,7 +131,7 @@ describe('processes', () => {
     const path = join(folder, 'locks.db')
     const client = new Holdfast(sqlite(path))
     onTestFinished(async () => {
-      await client.close()
+      await client.close({ drain: 0 })
       rmSync(folder, { recursive: true, force: true })
     })
     return { path, locks: new LockManager(client) }

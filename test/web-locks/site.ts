@@ -54,7 +54,7 @@ export function freshSpace(): string {
 /** A site on a given store: each call of `store` is one more user of the same lines. */
 export function siteOn(store: () => Store, { space = freshSpace(), url }: Partial<Site> = {}): Site {
   const client = new Holdfast(store(), { space })
-  onTestFinished(() => client.close())
+  onTestFinished(() => client.close({ drain: 0 }))
   const another = (other = space): Site =>
     siteOn(store, { space: other, ...(url === undefined ? {} : { url }) })
   return { client, locks: new LockManager(client), space, url, another }

@@ -60,6 +60,8 @@ export class PgDriver implements Driver {
   readonly #pool: PgPool
   readonly #ownsPool: boolean
   readonly #env: Env
+  /** How to end the connections that wait for an answer. */
+  readonly #asking = new Set<() => void>()
   /** Statements are prepared once for each connection, which spares the server a quarter of its work. */
   #isPreparing = true
 
@@ -146,6 +148,8 @@ export class PgDriver implements Driver {
     })
     await Promise.race([this.#pool.end(), patience])
     cancel()
+    // Their sockets would keep the process alive until they are taken for dead.
+    for (const abandon of [...this.#asking]) abandon()
   }
 
   /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */
@@ -157,6 +161,7 @@ export class PgDriver implements Driver {
         if (isOver) return
         isOver = true
         cancel()
+        this.#asking.delete(abandon)
         quietly(() => client.off('error', onError))
         quietly(() => client.release(isAlive ? undefined : failure))
       }
@@ -165,6 +170,8 @@ export class PgDriver implements Driver {
         reject(error)
       }
       const onSilence = (): void => onError(outOfReach(`no answer within ${SILENT_AFTER_MS} ms`))
+      const abandon = (): void => onError(outOfReach('no answer before this client was closed'))
+      this.#asking.add(abandon)
       const cancel = this.#env.timer(SILENT_AFTER_MS, onSilence, { keepAlive: false })
       const query = async (): Promise<PgResult> => {
         client.on('error', onError)

@@ -490,7 +490,7 @@ export const cohortCases: readonly CaseSpec[] = [
       const waiters = Array.from({ length: 10 }, () =>
         rejectsWith('CLOSED', scene.lock('door', locks).acquire({ lease: LONG_MS })),
       )
-      await locks.close()
+      await locks.close({ drain: 0 })
       await Promise.all(waiters)
       await scene.empty('door')
     },

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { deferred } from '../../base/deferred.js'
+import type { Hold } from '../../engine/hold.js'
 import type { Mutex } from '../../primitives/mutex.js'
 import { CountingEnv, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
-import { claimOf, IMPATIENT_MS, LONG_MS } from './scene.js'
+import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 export const housekeepingCases: readonly CaseSpec[] = [
@@ -21,7 +22,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
         settled(locks.mutex('door').acquire({ wait: '1h', owner: 'alice' })),
       ]
       await scene.waiting('door', 2)
-      const closing = locks.close()
+      const closing = locks.close({ drain: 0 })
       for (const waiter of await Promise.all(waiters))
         assert.equal('error' in waiter && (waiter.error as { code?: string }).code, 'CLOSED')
       await inTime('close', closing)
@@ -29,6 +30,101 @@ export const housekeepingCases: readonly CaseSpec[] = [
       assert.equal(hold.isValid, false)
       assert.equal(signal.aborted, true)
       assert.equal(await hold.release(), false)
+    },
+  },
+  {
+    title: 'close lets running work finish: it stays alone, is renewed, enters again, and is not lost',
+    behaviours: [116],
+    async run(scene) {
+      const locks = scene.client({ drain: '1h' })
+      const door = locks.mutex('door')
+      const others = scene.client().mutex('door')
+      const goOn = deferred<void>()
+      const inside = deferred<void>()
+      const work = door.run(
+        async (hold) => {
+          inside.resolve()
+          await goOn.promise
+          await door.run(() => hold.extend(scene.extensionMs))
+          await locks.latch('ready', 1).countDown()
+          assert.equal(hold.isValid, true)
+          assert.equal(await others.tryAcquire(), null)
+          return 'done'
+        },
+        { lease: RENEWED_MS },
+      )
+      await inside.promise
+      const byHand = await locks.mutex('window').acquire({ lease: LONG_MS })
+      const waiting = rejectsWith('CLOSED', door.acquire({ label: 'in line' }))
+      await scene.waiting('door', 1)
+      const next = new Watched(others.acquire({ lease: LONG_MS }))
+      await scene.waiting('door', 2)
+      const closing = new Watched(locks.close())
+      await waiting
+      await rejectsWith('CLOSED', door.acquire())
+      await rejectsWith('CLOSED', locks.mutex('gate').tryAcquire())
+      await rejectsWith('CLOSED', locks.latch('open', 1).wait())
+      // Longer than the lease: it is renewed.
+      await pass(RENEWED_MS + 500)
+      assert.equal(next.isSettled, false)
+      goOn.resolve()
+      assert.equal(await inTime('the work', work), 'done')
+      await inTime('the next one', next.promise)
+      assert.equal(closing.isSettled, false)
+      assert.equal(await byHand.release(), true)
+      await inTime('close', closing.promise)
+      await rejectsWith('CLOSED', locks.latch('ready', 1).countDown())
+    },
+  },
+  {
+    title:
+      'when the drain is over the signals abort and the holds are given back; a second close shortens it',
+    behaviours: [116],
+    async run(scene) {
+      const locks = scene.client({ drain: '1h' })
+      const signals: AbortSignal[] = []
+      const runs = ['a', 'b'].map((name) => {
+        const work = ({ signal }: Hold) =>
+          new Promise<void>((resolve) => {
+            signals.push(signal)
+            signal.addEventListener('abort', () => resolve())
+          })
+        return rejectsWith('HOLD_LOST', locks.mutex(name).run(work, { lease: LONG_MS }))
+      })
+      await eventually('both are inside', () => signals.length === 2)
+      const closing = locks.close()
+      await pass(50)
+      assert.ok(signals.every(({ aborted }) => !aborted))
+      await inTime('close', Promise.all([closing, locks.close({ drain: 10 })]))
+      await Promise.all(runs)
+      for (const name of ['a', 'b']) assert.equal(await scene.line(name), undefined)
+    },
+  },
+  {
+    title: 'close inside a run does not wait for itself, and a leader steps down at once',
+    behaviours: [99, 116],
+    async run(scene) {
+      const locks = scene.client({ drain: '1h' })
+      const goOn = deferred<void>()
+      const other = locks.mutex('other').run(() => goOn.promise, { lease: LONG_MS })
+      await eventually('it is inside', async () => (await scene.line('other')) !== undefined)
+      const leadership = await locks.election('boss').campaign({ id: 'one', lease: LONG_MS })
+      const run = locks.mutex('door').run(
+        async (hold) => {
+          const closing = new Watched(locks.close())
+          assert.equal(leadership.signal.aborted, true)
+          await scene.empty('election:boss')
+          // What others of this client do is waited for.
+          assert.equal(closing.isSettled, false)
+          assert.equal(hold.isValid, true)
+          goOn.resolve()
+          await inTime('close', closing.promise)
+        },
+        { lease: LONG_MS },
+      )
+      await rejectsWith('HOLD_LOST', run)
+      await other
+      for (const name of ['door', 'other']) assert.equal(await scene.line(name), undefined)
     },
   },
   {
@@ -92,7 +188,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       await closing.mutex('window').acquire({ lease: LONG_MS })
       const waiter = staying.mutex('window').acquire({ lease: LONG_MS })
       await scene.waiting('window', 1)
-      await closing.close()
+      await closing.close({ drain: 0 })
       await inTime('the waiter', waiter)
       assert.equal(hold.isValid, true)
       await hold.extend('1s')
@@ -107,7 +203,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       const waiter = settled(locks.mutex('door').acquire())
       await scene.waiting('door', 1)
       store.hang()
-      await inTime('close', settled(locks.close()))
+      await inTime('close', settled(locks.close({ drain: 0 })))
       assert.ok('error' in (await waiter))
     },
   },
@@ -121,7 +217,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       await locks.mutex('door').acquire({ lease: LONG_MS })
       const waiter = settled(locks.mutex('door').acquire({ lease: LONG_MS, label: 'in line' }))
       await scene.waiting('door', 1)
-      await locks.close()
+      await locks.close({ drain: 0 })
       await waiter
       // An answer that came together with the last one may still be on its way.
       await eventually('no timer is left', () => env.activeTimers === 0)

@@ -446,7 +446,7 @@ export const readersCases: readonly CaseSpec[] = [
       const two = [await read.acquire({ lease }), await read.acquire({ lease })]
       store.hang('pulse')
       const waiting = Array.from({ length: 5 }, () => rejectsWith('CLOSED', read.acquire({ lease })))
-      await locks.close()
+      await locks.close({ drain: 0 })
       await Promise.all(waiting)
       assert.ok(two.every(({ isValid }) => !isValid))
       await scene.empty('config')

@@ -185,7 +185,10 @@ export class Scene {
   async end(): Promise<void> {
     for (const store of this.#stores) store.heal()
     for (const worker of this.#workers) await worker.end()
-    await inTime('closing the clients', Promise.all(this.#clients.map((client) => settled(client.close()))))
+    await inTime(
+      'closing the clients',
+      Promise.all(this.#clients.map((client) => settled(client.close({ drain: 0 })))),
+    )
     for (const connection of this.#connections) await settled(connection.close())
     await this.#venue.dispose()
     const complaints = this.#workers.flatMap((worker) => worker.complaints)

@@ -1,0 +1,58 @@
+import { deferred } from '../base/deferred.js'
+import type { Cancel, Env } from '../base/env.js'
+import { nothing } from '../base/nothing.js'
+import type { Claim, Entry } from './claim.js'
+
+export interface DrainContext {
+  readonly env: Env
+  /** The client's claims. */
+  claims(): Iterable<Claim>
+  /** The holds that the closing caller is inside of: they cannot end before it is done. */
+  readonly own: ReadonlySet<Entry>
+}
+
+/** Gives running work time to finish before its holds are taken away. */
+export class Drain {
+  readonly #context: DrainContext
+  readonly #over = deferred<void>()
+  #endsAt = Infinity
+  #cancel: Cancel = nothing
+  #isOver = false
+
+  constructor(context: DrainContext) {
+    this.#context = context
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  get over(): Promise<void> {
+    return this.#over.promise
+  }
+
+  /** It ends after this time at the latest. Called again, the shorter time counts. */
+  endWithin(ms: number): void {
+    const { env } = this.#context
+    const endsAt = env.now() + ms
+    if (this.#isOver || endsAt > this.#endsAt) return
+    this.#cancel()
+    this.#endsAt = endsAt
+    if (ms === 0) return this.#end()
+    this.#cancel = env.timer(ms, () => this.#end(), { keepAlive: true })
+    this.look()
+  }
+
+  /** A hold may have ended: with the last one, the drain does. */
+  look(): void {
+    if (this.#isOver) return
+    for (const claim of this.#context.claims()) if (claim.isHeldBeside(this.#context.own)) return
+    this.#end()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#cancel()
+    this.#over.resolve()
+  }
+}
