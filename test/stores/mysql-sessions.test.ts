@@ -309,6 +309,18 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
     await pool.end()
   })
 
+  it('do not take a server that is silent for a lock that is taken', async () => {
+    const pool = openPool('mysql2', server.url, 4)
+    onTestFinished(() => pool.end())
+    await sessionLock(pool).run('silent', () => {})
+    await server.pause()
+    try {
+      await rejectsWith('STORE_UNAVAILABLE', sessionLock(pool).acquire('silent', { wait: 100 }))
+    } finally {
+      await server.resume()
+    }
+  })
+
   it('say when the server cannot count, and keep nothing locked', async () => {
     const pool = openPool('mysql2', server.url, 2)
     onTestFinished(() => pool.end())

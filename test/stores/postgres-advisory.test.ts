@@ -345,6 +345,22 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     expect((await inTime('the hold', next.promise)).fence).toBeGreaterThan(before)
   })
 
+  it('does not take a server that is silent for a lock that is taken', async () => {
+    const locks = openLocks(4)
+    await locks.run('silent', () => {})
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(14)')
+    const queued = new Watched(locks.acquire(14n, { wait: '3s' }))
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    await server.pause()
+    try {
+      await rejectsWith('STORE_UNAVAILABLE', locks.acquire('silent', { wait: 100 }))
+      await rejectsWith('STORE_UNAVAILABLE', queued.promise)
+    } finally {
+      await server.resume()
+    }
+  })
+
   it('says what is wrong with a read-only server, and keeps no lock there', async () => {
     const locks = openLocks()
     await locks.run('before', () => {})

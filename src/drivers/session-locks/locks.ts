@@ -13,6 +13,8 @@ const CROWDED_QUEUE_MS = 5000
 const MOST_QUEUES = 3
 /** After a session could not be opened. */
 const REOPEN_MS = 1000
+/** A healthy server answers a small question within this time, also under load and from far away. */
+const HEALTHY_MS = 2000
 /** So many names that nobody wants at the moment are remembered as busy. */
 const MOST_REMEMBERED = 100
 
@@ -39,6 +41,8 @@ export class SessionLocks<S extends LockSession> {
   readonly #busyAt = new Map<string, number>()
   #home: Promise<S> | undefined
   #isTrying = false
+  /** Questions for a sign of life that are under way. */
+  #probes = 0
   #reopenAt = 0
   #cancelTimer: Cancel = () => {}
 
@@ -60,9 +64,33 @@ export class SessionLocks<S extends LockSession> {
     this.#goOn()
   }
 
-  /** Why the server could not be asked for it lately; null: it could. */
-  failureOf({ key }: Lock): HoldfastError | null {
-    return this.#lines.get(key)?.failure?.error ?? null
+  /** The wait is over. That the lock is taken is said only if the server answers, or this process has it. */
+  async giveUp(lock: Lock, waiter: Waiter): Promise<void> {
+    const line = this.#lines.get(lock.key)
+    const isOurs = line?.held
+    line?.remove(waiter)
+    const failure = line?.failure?.error ?? (isOurs ? null : await this.#probe())
+    this.#goOn()
+    if (failure) waiter.fail(failure)
+    else waiter.refuse()
+  }
+
+  /** How the server fails to answer; null: it answers. */
+  #probe(): Promise<HoldfastError | null> {
+    this.#probes++
+    const probing = this.#openHome().then((home) => this.#server.probe(home))
+    // Starts what the end of the wait leads to, such as a cancel, without waiting for the answer.
+    this.#goOn()
+    return new Promise<unknown>((resolve, reject) => {
+      const onSilence = (): void => reject(new Error(`no answer within ${HEALTHY_MS} ms`))
+      const cancel = this.#env.timer(HEALTHY_MS, onSilence, { keepAlive: true })
+      probing.finally(cancel).then(resolve, reject)
+    })
+      .then(
+        () => null,
+        (error) => this.#server.explain(error),
+      )
+      .finally(() => this.#probes--)
   }
 
   /** Something has changed: asks now or later, queues, and gives back the sessions that have nothing to do. */
@@ -71,7 +99,7 @@ export class SessionLocks<S extends LockSession> {
     for (const line of this.#lines.values()) if (line.isDeserted) this.#forget(line)
     this.#cancelDeserted()
     this.#queueForBusy()
-    if (this.#lines.size === 0) return this.#closeHome()
+    if (this.#lines.size === 0) return this.#probes === 0 ? this.#closeHome() : undefined
     if (!this.#isTrying) this.#askFor([...this.#lines.values()].filter((line) => line.isWanted))
   }
 

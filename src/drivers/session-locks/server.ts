@@ -32,6 +32,8 @@ export interface LockServer<S extends LockSession> {
   cancel(waiting: S, lock: Lock, by: S): Promise<void>
   /** Whether the session had it. */
   unlock(session: S, key: string): Promise<boolean>
+  /** Resolves when the server has answered anything. */
+  probe(session: S): Promise<unknown>
   /** In our words. */
   explain(error: unknown): HoldfastError
   /** Whether it is asked again for a while before the error is told. `session` is where it failed; undefined: no connection was opened. */

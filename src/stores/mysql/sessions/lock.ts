@@ -66,12 +66,11 @@ export class SessionLock {
           reject(error)
         },
       }
-      const giveUp = (error: HoldfastError): void => {
+      const onLate = (): void => void this.#locks.giveUp(lock, waiter)
+      const onAbort = (): void => {
         this.#locks.leave(lock, waiter)
-        waiter.fail(error)
+        waiter.fail(aborted(name, signal))
       }
-      const onAbort = (): void => giveUp(aborted(name, signal))
-      const onLate = (): void => giveUp(this.#locks.failureOf(lock) ?? busy(name, waitMs))
       signal?.addEventListener('abort', onAbort)
       if (waitMs > 0 && waitMs < Infinity) cancel = systemEnv.timer(waitMs, onLate, { keepAlive: true })
       this.#locks.join(lock, waiter)

@@ -85,6 +85,10 @@ export class SessionServer implements LockServer<Session> {
     return isReleased === '1'
   }
 
+  probe(session: Session): Promise<unknown> {
+    return session.query('SELECT 1')
+  }
+
   explain(error: unknown): HoldfastError {
     return explain(error)
   }

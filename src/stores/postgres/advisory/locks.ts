@@ -127,12 +127,7 @@ export class AdvisoryLocks {
           reject(error)
         },
       }
-      const onLate = (): void => {
-        const failure = this.#locks.failureOf(lock)
-        this.#locks.leave(lock, waiter)
-        if (failure) waiter.fail(failure)
-        else waiter.refuse()
-      }
+      const onLate = (): void => void this.#locks.giveUp(lock, waiter)
       const onAbort = (): void => {
         this.#locks.leave(lock, waiter)
         if (signal) waiter.fail(aborted(name, signal))

@@ -81,6 +81,10 @@ export class AdvisoryServer implements LockServer<Session> {
     return answer === 'true'
   }
 
+  probe(session: Session): Promise<unknown> {
+    return session.ask('SELECT 1', [])
+  }
+
   explain(error: unknown): HoldfastError {
     return explain(error)
   }
