@@ -2,7 +2,10 @@ import { invalid } from './errors.js'
 
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
-/** Milliseconds, or a number with a unit: `'500ms'`, `'1.5s'`, `'5m'`, `'2h'`, `'1d'`. A space may stand between: `'30 s'`. */
+/**
+ * Milliseconds, or a number with a unit: `'500ms'`, `'1.5s'`, `'5m'`, `'2h'`, `'1d'`. A space may
+ * stand between them: `'30 s'`.
+ */
 export type Duration = number | `${number}${Unit}` | `${number} ${Unit}`
 
 const UNITS_MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

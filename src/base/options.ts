@@ -4,8 +4,8 @@ import { invalid } from './errors.js'
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true }
 
 /**
- * Refuses options that are no object, and names that no option has: `acquire('5s')` or `acquire({ wiat: '5s' })` would otherwise
- * wait for ever.
+ * Refuses options that are no object, and names that no option has: `acquire('5s')` and
+ * `acquire({ wiat: '5s' })` would otherwise wait for ever.
  */
 export function checkOptions<T extends object>(
   options: T,

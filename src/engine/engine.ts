@@ -383,7 +383,7 @@ export class Engine {
     }
   }
 
-  /** The store shows a grant; of our own we know which hold stands on it now, and which claims are given up. */
+  /** Of our own claims we know which hold stands on a grant now, and which of them are given up. */
   #asKnownHere(line: LineView): LineView {
     const wanted = line.claims.filter((view) => !this.#isGivenUp(view))
     const claims = wanted.map((view) => {

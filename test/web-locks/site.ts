@@ -19,7 +19,7 @@ export interface Site {
 /** Declares a case. */
 export type Declare = (title: string, run: () => Promise<void>) => void
 
-/** Cases for every store. Each asks for a site of its own, a fresh client in a fresh space, which ends with the test. */
+/** Cases for every store. Each asks for a site of its own: a fresh client in a fresh space. */
 export interface Suite {
   readonly title: string
   readonly tests: (newSite: () => Site, it: Declare) => void
