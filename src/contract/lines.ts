@@ -62,9 +62,18 @@ export class Lines {
 
   pulse(beats: readonly Beat[]): BeatReply[] {
     const wanted = new Set<string>()
-    for (const resource of new Set(beats.map((beat) => beat.resource)))
-      if (this.#settle(resource).next) wanted.add(resource)
-    for (const beat of beats) this.#refresh(beat)
+    // Most beats are for a hold, which is read with the front of its line.
+    const known = new Map<string, Map<string, Row>>()
+    for (const resource of new Set(beats.map((beat) => beat.resource))) {
+      const front = this.#settle(resource)
+      if (front.next) wanted.add(resource)
+      known.set(resource, new Map(front.holds.map((row) => [row.id, row])))
+    }
+    for (const beat of beats) {
+      const ofLine = known.get(beat.resource)
+      const row = ofLine?.get(beat.id) ?? this.#find(beat.resource, beat.id)
+      if (row) ofLine?.set(beat.id, this.#refresh(row, beat))
+    }
     // Only a beat that gave permits back can have made room since the lines were settled.
     const fronts = new Map<string, Front>()
     for (const { resource, permits } of beats)
@@ -73,9 +82,10 @@ export class Lines {
         fronts.set(resource, front)
         if (!front.next) wanted.delete(resource)
       }
+    const isSettledAnew = fronts.size > 0
 
     return beats.map(({ resource, id, block }) => {
-      const row = this.#find(resource, id)
+      const row = isSettledAnew ? this.#find(resource, id) : known.get(resource)?.get(id)
       if (!row) return { status: 'gone' }
       if (row.fence !== null) return { ...this.#held(row, row.fence, block), isWanted: wanted.has(resource) }
       const front = fronts.get(resource) ?? this.#front(resource)
@@ -174,17 +184,18 @@ export class Lines {
     return heirs
   }
 
-  #refresh(beat: Beat): void {
-    const row = this.#find(beat.resource, beat.id)
-    if (!row) return
+  #refresh(row: Row, beat: Beat): Row {
     const now = this.#context.now()
-    if (row.fence === null) {
-      this.#rows.update(row, { expires: Math.max(row.expires, now + beat.presenceMs) })
-      return
-    }
-    const expires = Math.max(row.expires, Math.min(now + beat.leaseMs, capAt(row, row.since)))
-    const permits = Math.min(row.permits, beat.permits ?? row.permits)
-    this.#rows.update(row, { expires, permits, block: Math.max(row.block, beat.block ?? 0) })
+    const change =
+      row.fence === null
+        ? { expires: Math.max(row.expires, now + beat.presenceMs) }
+        : {
+            expires: Math.max(row.expires, Math.min(now + beat.leaseMs, capAt(row, row.since))),
+            permits: Math.min(row.permits, beat.permits ?? row.permits),
+            block: Math.max(row.block, beat.block ?? 0),
+          }
+    this.#rows.update(row, change)
+    return { ...row, ...change }
   }
 
   #adopt(client: string, request: ClaimRequest, adopts: { id: string; fence: number }): ClaimReply {

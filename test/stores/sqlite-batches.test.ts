@@ -68,6 +68,22 @@ describe('calls of one turn', () => {
     expect(log).toEqual(['change', 'change', 'change'])
   })
 
+  it('come after renewals, which cannot wait for thousands of others', async () => {
+    const { file } = fakeFile()
+    const env = testEnv(0)
+    const batches = batchesOf(file, env)
+    const order: string[] = []
+    const slow = (name: string) => (): void => {
+      order.push(name)
+      env.nowMs += 10
+    }
+    const claims = ['a', 'b', 'c'].map((name) => batches.submit(slow(name)))
+    await claims[0]
+    const renewals = ['1', '2'].map((name) => batches.submit(slow(name), { isUrgent: true }))
+    await Promise.all([...claims, ...renewals])
+    expect(order).toEqual(['a', '1', '2', 'b', 'c'])
+  })
+
   it('are all run again, from the start, when the file was busy at the end', async () => {
     const runs: string[] = []
     const { file } = fakeFile()

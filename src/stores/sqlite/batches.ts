@@ -21,7 +21,7 @@ import type { Message } from './outbox.js'
 const PATIENCE_MS = 3000
 /** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
 const TURN_MS = 10
-/** How long they wait. Without that, the file would be free for too short a time to be found free on a busy machine. */
+/** How long they wait, where there are others. Without that, the file would be free for too short a time to be found free. */
 const REST_MS = 1
 /** Some tens of microseconds each: enough to find the gap between two transactions of another process. */
 const ATTEMPTS_PER_ROUND = 20
@@ -33,6 +33,7 @@ const IDENTITY_CHECK_MS = 1000
 interface Call {
   run(file: LockFile): unknown
   readonly isLook: boolean
+  readonly isUrgent: boolean
   /** Whether somebody waits for it: house-keeping does not keep the process from ending. */
   readonly keepsAlive: boolean
   readonly submittedAt: number
@@ -44,6 +45,8 @@ export interface CallOptions {
   /** It only reads. */
   isLook?: boolean
   isBackground?: boolean
+  /** It comes before all calls that are not. */
+  isUrgent?: boolean
 }
 
 export interface BatchesOptions {
@@ -69,7 +72,7 @@ export class Batches {
   #attempt = 0
   /** When we have last had the file, or another process has changed it; before that, when we first could not have it. */
   #movedAt: number | undefined
-  /** The file's version, while it is busy. */
+  /** The file's version, while calls wait. */
   #version: number | undefined
   #checkIdentityAt = 0
   #idle: (() => void)[] = []
@@ -81,9 +84,9 @@ export class Batches {
   submit<T>(run: (file: LockFile) => T, options: CallOptions = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const submittedAt = this.#options.env.now()
-      const { isLook = false, isBackground = false } = options
-      const call = { run, isLook, keepsAlive: !isBackground, submittedAt, reject }
-      this.#queue.push({ ...call, resolve: resolve as (result: unknown) => void })
+      const { isLook = false, isBackground = false, isUrgent = false } = options
+      const call = { run, isLook, isUrgent, keepsAlive: !isBackground, submittedAt, reject }
+      this.#enqueue({ ...call, resolve: resolve as (result: unknown) => void })
       // A retry that only house-keeping waits for must not let the process end under this call.
       if (this.#turn && !this.#turn.keepsAlive && call.keepsAlive) {
         this.#turn.cancel()
@@ -91,6 +94,12 @@ export class Batches {
       }
       if (!this.#turn) this.#schedule()
     })
+  }
+
+  #enqueue(call: Call): void {
+    const place = call.isUrgent ? this.#queue.findIndex(({ isUrgent }) => !isUrgent) : -1
+    if (place < 0) this.#queue.push(call)
+    else this.#queue.splice(place, 0, call)
   }
 
   /** Waits until no call is left. */
@@ -144,7 +153,6 @@ export class Batches {
       this.#run(this.#file, this.#queue)
       this.#attempt = 0
       this.#movedAt = this.#options.env.now()
-      this.#version = undefined
     } catch (error) {
       if (isBusy(error)) return this.#waitForFile(error)
       this.#failAll(error)
@@ -154,7 +162,8 @@ export class Batches {
 
   #endTurn(): void {
     this.#turn = undefined
-    if (this.#queue.length > 0) return this.#takeTurnIn(REST_MS)
+    if (this.#queue.length > 0) return this.#hasMoved() ? this.#takeTurnIn(REST_MS) : this.#schedule()
+    this.#version = undefined
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 

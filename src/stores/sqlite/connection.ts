@@ -14,6 +14,7 @@ import type {
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
+import type { CallOptions } from './batches.js'
 import type { LocalClient } from './clients.js'
 import type { FileUser } from './file-user.js'
 import type { Space } from './lock-file.js'
@@ -53,7 +54,8 @@ export class SqliteConnection implements Connection {
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     if (beats.length === 0) return this.#look(() => [])
-    return this.#change(({ lines }) => lines.pulse(beats))
+    // Thousands of new claims may wait for their turn, for longer than those that are held have left.
+    return this.#change(({ lines }) => lines.pulse(beats), { isUrgent: true })
   }
 
   async release(resource: string, id: string): Promise<boolean> {
@@ -120,9 +122,9 @@ export class SqliteConnection implements Connection {
     })
   }
 
-  async #change<T>(work: (space: Space) => T): Promise<T> {
+  async #change<T>(work: (space: Space) => T, options?: CallOptions): Promise<T> {
     this.#checkOpen()
-    return this.#user.submit((file) => work(file.space(this.#context.space)))
+    return this.#user.submit((file) => work(file.space(this.#context.space)), options)
   }
 
   async #look<T>(work: (space: Space) => T): Promise<T> {
