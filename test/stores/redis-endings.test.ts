@@ -1,4 +1,6 @@
-import { it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { Holdfast } from '../../src/index.js'
+import { redis } from '../../src/stores/redis/index.js'
 import { inTime } from '../../src/testing/conformance/checks.js'
 import { WorkerClient } from '../../src/testing/worker-client.js'
 import { describeOn } from '../servers/availability.js'
@@ -58,4 +60,28 @@ describeOn('redis', 'a process with a client that nobody closed, while its Redis
       await worker.letGo()
       context.expect(await inTime('its end', worker.exited, LIMIT_MS)).toEqual({ code: 0, signal: null })
     })
+})
+
+describeOn('redis', 'a process whose client was closed', () => {
+  it.each(['ioredis', 'redis', 'iovalkey'] as const)('is kept by no timer: %s', async (driver) => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const timers = new Map<unknown, number>()
+    const { setTimeout: set, clearTimeout: clear } = globalThis
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, ms = 0) => {
+      const timer = set(run, ms)
+      timers.set(timer, ms)
+      return timer
+    }) as typeof setTimeout)
+    vi.spyOn(globalThis, 'clearTimeout').mockImplementation((timer) => {
+      timers.delete(timer)
+      clear(timer)
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    const locks = new Holdfast(redis(server.url, { driver }))
+    await locks.mutex('door').run(() => {})
+    await locks.close()
+    const kept = [...timers].filter(([timer, ms]) => ms >= 1000 && (timer as NodeJS.Timeout).hasRef())
+    expect(kept.map(([, ms]) => ms)).toEqual([])
+  })
 })

@@ -94,6 +94,24 @@ describeOn('redis', 'the Redis store over TLS, with a private authority', () => 
     },
   )
 
+  it.each(Object.keys(OWN))(
+    'is named by the error where only one side speaks it, through %s',
+    async (driver) => {
+      const wrong = [
+        [`rediss://localhost:${server.port}`, /without TLS, write redis:\/\//],
+        [`redis://localhost:${port}`, /wants TLS, write rediss:\/\//],
+      ] as const
+      for (const [url, words] of wrong) {
+        const locks = new Holdfast(redis(`${url}?driver=${driver}`), { storeTimeout: 1000 })
+        onTestFinished(() => locks.close().catch(() => {}))
+        // If this process stands still for that second, it has not heard why.
+        await eventually('the reason', async () =>
+          words.test((await rejectsWith('STORE_UNAVAILABLE', locks.mutex('door').acquire())).message),
+        )
+      }
+    },
+  )
+
   it.each(Object.keys(OWN))('is opened by a rediss:// URL, through %s', async (driver) => {
     const url = `rediss://localhost:${port}?driver=${driver}`
     const worker = await WorkerClient.start({ env: { NODE_EXTRA_CA_CERTS: caFile } })

@@ -219,6 +219,10 @@ export class RedisConnection implements Connection {
     }
   }
 
+  trouble(): string | null {
+    return this.#user.runner.trouble
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

@@ -8,7 +8,7 @@ import { RedisConnection } from './connection.js'
 import type { Driver, Replicas } from './driver.js'
 import { IoredisDriver, isIoredis } from './ioredis.js'
 import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
-import { openAddress, type PackageName } from './packages.js'
+import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
 import { RedisUser } from './user.js'
 
 /**
@@ -87,6 +87,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     clock: options.env ?? null,
     prefix: checkPrefix(options.prefix ?? address?.prefix ?? 'holdfast'),
     replicas: checkReplicas(options),
+    hint: address?.tls ? `no connection by TLS so far; ${NO_TLS_THERE}` : null,
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
   return new RedisStore(user, address ? address.kind === 'cluster' : isCluster(urlOrClient))

@@ -58,9 +58,17 @@ interface IoredisPipeline {
 /** What may tell of a lost connection, of a single server and of a node of a Cluster. */
 const LOSSES = ['close', '-node', 'node error'] as const
 const KEYS_AT_ONCE = 1000
+/** For the server's word that it has closed, too: 2 s unless told, for which a timer keeps the process from ending. */
+export const DISCONNECT_WITHIN_MS = 10
 
 /** No commands are kept for later: what is repeated, and until when, is the engine's business. It ends for good when it is cut. */
-const ONE_LIFE = { lazyConnect: true, retryStrategy: null, enableReadyCheck: false, maxRetriesPerRequest: 0 }
+const ONE_LIFE = {
+  lazyConnect: true,
+  retryStrategy: null,
+  enableReadyCheck: false,
+  maxRetriesPerRequest: 0,
+  disconnectTimeout: DISCONNECT_WITHIN_MS,
+}
 const EAR_OPTIONS = { ...ONE_LIFE, autoResubscribe: false, keyPrefix: '' }
 
 export function isIoredis(client: object): client is IoredisClient | IoredisCluster {

@@ -2,10 +2,13 @@ import { type Loader, loadPackage } from '../../drivers/packages.js'
 import type { Address } from './address.js'
 import type { Driver } from './driver.js'
 import { outOfReach } from './failures.js'
-import { type IoredisClient, type IoredisCluster, IoredisDriver } from './ioredis.js'
+import { DISCONNECT_WITHIN_MS, type IoredisClient, type IoredisCluster, IoredisDriver } from './ioredis.js'
 import { type NodeRedisClient, type NodeRedisCluster, NodeRedisDriver } from './node-redis.js'
 
 export type PackageName = 'ioredis' | 'redis' | 'iovalkey'
+
+/** A Redis without TLS answers nothing to a client that begins with it. */
+export const NO_TLS_THERE = 'if this port is without TLS, write redis:// in place of rediss://'
 
 /** In the order in which they are looked for. */
 const LOADERS: Readonly<Record<PackageName, Loader>> = {
@@ -63,6 +66,7 @@ const IOREDIS_OPTIONS = {
   maxRetriesPerRequest: 0,
   retryStrategy: null,
   sentinelRetryStrategy: null,
+  disconnectTimeout: DISCONNECT_WITHIN_MS,
 }
 
 async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address): Promise<Driver> {
@@ -77,7 +81,7 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
       ? new Cluster(nodes, {
           lazyConnect: true,
           enableOfflineQueue: false,
-          redisOptions: login,
+          redisOptions: { ...login, disconnectTimeout: DISCONNECT_WITHIN_MS },
           clusterRetryStrategy: null,
           // A busy machine may take longer than the second that it gives by itself.
           slotsRefreshTimeout: 3000,
@@ -91,7 +95,7 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
             : nodes[0]),
         })
   const driver = new IoredisDriver(client, true)
-  await connected(client, driver, kind)
+  await connected(client, driver, address)
   return driver
 }
 
@@ -117,7 +121,7 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
           socket: { ...socket, ...(await serverOf(module, address)), reconnectStrategy: false },
         })
   const driver = new NodeRedisDriver(client, true)
-  await connected(client, driver, kind)
+  await connected(client, driver, address)
   return driver
 }
 
@@ -154,7 +158,7 @@ function reconnectMs(attempt: number): number | false {
 async function connected(
   client: Pick<IoredisClient, 'on' | 'connect'>,
   driver: Driver,
-  kind: Address['kind'],
+  { kind, tls }: Address,
 ): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
     client.on('error', (error: Error) => reject(error))
@@ -166,12 +170,20 @@ async function connected(
   } catch (error) {
     await driver.close().catch(() => {})
     // The client's own word for it is "Connection is closed"; what led to that is in the event, which may come a moment later.
-    throw await Promise.race([failed.catch((reason) => reason), Promise.resolve(error)]).then(asFailure)
+    throw await Promise.race([failed.catch((reason) => reason), Promise.resolve(error)]).then((reason) =>
+      asFailure(reason, tls),
+    )
   }
 }
 
-function asFailure(error: unknown): unknown {
-  return error instanceof Error && /^[A-Z]+ /.test(error.message)
-    ? error
-    : outOfReach(String((error as Error)?.message), error)
+function asFailure(error: unknown, isTls: boolean): unknown {
+  if (error instanceof Error && /^[A-Z]+ /.test(error.message)) return error
+  const message = String((error as Error)?.message)
+  return outOfReach(`${message}${tlsHint(message, isTls)}`, error)
+}
+
+/** What one side says when the other one does not speak TLS. */
+function tlsHint(message: string, isTls: boolean): string {
+  if (isTls) return /wrong version number|packet length/.test(message) ? ` (${NO_TLS_THERE})` : ''
+  return /ECONNRESET|EPIPE/.test(message) ? ' (if this port wants TLS, write rediss://)' : ''
 }

@@ -14,6 +14,8 @@ export interface RunnerOptions {
   readonly retentionMs: number
   /** How many replicas must have a grant; null: none, so everything goes over one connection. */
   readonly replicas: Replicas | null
+  /** What to say where no connection is made, and there is no answer either; null: nothing. */
+  readonly hint: string | null
   /** null: the server's clock, as it must be. A simulation gives its own. */
   readonly clock: Env | null
 }
@@ -33,6 +35,11 @@ export class Runner {
   /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
   use(): void {
     this.#isWanted = true
+  }
+
+  /** Why no answer comes, where that is known. */
+  get trouble(): string | null {
+    return this.#opening && !this.driver ? this.#options.hint : null
   }
 
   /** A failed attempt is forgotten, and so is a connection that is gone: the next call tries anew. */
