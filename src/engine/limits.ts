@@ -1,8 +1,10 @@
-import { setMaxListeners } from 'node:events'
+import { aborted, listenToAbort } from '../base/abort.js'
 import { formatMs } from '../base/duration.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError, withOwnStack } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
+
+export { aborted }
 
 /** How long a caller waits. */
 export interface Limits {
@@ -45,13 +47,6 @@ export function waitTimeout({ kind, name }: Awaited, waitMs: number): HoldfastEr
   return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: name, retryable: true })
 }
 
-export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
-  return new HoldfastError('ABORTED', `Waiting for '${resource}' was aborted`, {
-    resource,
-    cause: signal?.reason,
-  })
-}
-
 /** Calls `giveUp` once if the limits are reached first. The returned function ends the watch. */
 export function watchLimits(
   env: Env,
@@ -63,15 +58,13 @@ export function watchLimits(
   const isTimed = waitMs > 0 && waitMs !== Infinity
   if (!signal && !isTimed) return nothing
   const onAbort = (): void => giveUp(aborted(resource, signal))
-  // One signal for all waiters of a process is normal: Node should not warn of a leak at the eleventh.
-  if (signal) setMaxListeners(0, signal)
-  signal?.addEventListener('abort', onAbort, { once: true })
+  const unlisten = signal ? listenToAbort(signal, onAbort) : nothing
   const stopTimer = isTimed
     ? env.timer(waitMs, () => giveUp(acquireTimeout(resource, waitMs)), { keepAlive: true })
     : nothing
   return () => {
     stopTimer()
-    signal?.removeEventListener('abort', onAbort)
+    unlisten()
   }
 }
 

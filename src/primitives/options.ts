@@ -1,3 +1,4 @@
+import { checkSignal } from '../base/abort.js'
 import { type Duration, toMs } from '../base/duration.js'
 import { invalid } from '../base/errors.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
@@ -151,9 +152,4 @@ function checkText(text: unknown, name: string): string | null {
   if (text.length > LONGEST_LABEL)
     throw invalid(`${name} has ${text.length} characters, more than ${LONGEST_LABEL}; shorten it`)
   return text
-}
-
-function checkSignal(signal: unknown): AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return signal
-  throw invalid('signal must be an AbortSignal')
 }

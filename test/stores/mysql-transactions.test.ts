@@ -87,6 +87,43 @@ describeOn('mariadb', 'the transaction lock of MySQL', () => {
       },
     )
 
+    it('gives up when its signal aborts, does no work, and gives its connections back', async () => {
+      const holder = await held('aborted')
+      let worked = 0
+      const controller = new AbortController()
+      const { signal } = controller
+      // More than the pool has connections.
+      const waiting = Array.from({ length: 12 }, () => run('aborted', () => worked++, { signal }))
+      const refused = Promise.all(waiting.map((each) => rejectsWith('ABORTED', each)))
+      await expect
+        .poll(() =>
+          server.query("select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"),
+        )
+        .not.toBe('0')
+      controller.abort(new Error('the caller has gone'))
+      await inTime('the refusals', refused)
+      // The holder still has it: nothing but the end of their waits frees connections for another one.
+      expect(
+        await inTime(
+          'another lock',
+          run('another', () => 'done'),
+        ),
+      ).toBe('done')
+      await holder.leave()
+      expect(await run('aborted', () => 'free', { wait: '10s', signal: new AbortController().signal })).toBe(
+        'free',
+      )
+      expect(worked).toBe(0)
+      await rejectsWith(
+        'ABORTED',
+        run('aborted', () => worked++, { signal }),
+      )
+      await rejectsWith(
+        'INVALID_ARGUMENT',
+        run('aborted', () => worked++, { signal: 'now' as unknown as AbortSignal }),
+      )
+    })
+
     it('undoes work that fails, frees the lock, and lets the error pass', async () => {
       const failing = run('stock:7', async (ask) => {
         await ask('update stock set pieces = 0')

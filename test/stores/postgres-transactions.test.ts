@@ -70,6 +70,47 @@ describeOn('postgres', 'the transaction lock', () => {
       expect(await run('stock:7', () => 'free', { wait: 0 })).toBe('free')
     })
 
+    it('gives up when its signal aborts, does no work, and gives its connections back', async () => {
+      const [entered, leave] = [deferred<void>(), deferred<void>()]
+      const holding = run('aborted', async () => {
+        entered.resolve(undefined)
+        await leave.promise
+      })
+      await entered.promise
+      let worked = 0
+      const controller = new AbortController()
+      const { signal } = controller
+      // More than the pool has connections.
+      const waiting = Array.from({ length: 12 }, () => run('aborted', () => worked++, { signal }))
+      const refused = Promise.all(waiting.map((each) => rejectsWith('ABORTED', each)))
+      await expect
+        .poll(() => server.query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'"))
+        .not.toBe('0')
+      controller.abort(new Error('the caller has gone'))
+      await inTime('the refusals', refused)
+      // The holder still has it: nothing but the end of their waits frees connections for another one.
+      expect(
+        await inTime(
+          'another lock',
+          run('another', () => 'done'),
+        ),
+      ).toBe('done')
+      leave.resolve(undefined)
+      await holding
+      expect(await run('aborted', () => 'free', { wait: '10s', signal: new AbortController().signal })).toBe(
+        'free',
+      )
+      expect(worked).toBe(0)
+      await rejectsWith(
+        'ABORTED',
+        run('aborted', () => worked++, { signal }),
+      )
+      await rejectsWith(
+        'INVALID_ARGUMENT',
+        run('aborted', () => worked++, { signal: 'now' as unknown as AbortSignal }),
+      )
+    })
+
     it('gives up when the wait is over, or at once, and does no work', async () => {
       const entered = deferred<void>()
       const leave = deferred<void>()

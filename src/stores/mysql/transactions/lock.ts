@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { aborted, checkSignal } from '../../../base/abort.js'
 import { type Duration, toMs } from '../../../base/duration.js'
 import { systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
@@ -13,11 +14,17 @@ import { Busy, Transaction } from './transaction.js'
 export interface TransactionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
   wait?: Duration | undefined
+  /** Gives up waiting when aborted, with ABORTED. No effect once the lock is held. The connection is free again within a second. */
+  signal?: AbortSignal | undefined
   /** The isolation of the transaction; the connection's own unless told. Inside another run it is that one's. */
   isolation?: 'read committed' | 'repeatable read' | 'serializable' | undefined
 }
 
-const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = { wait: true, isolation: true }
+const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = {
+  wait: true,
+  signal: true,
+  isolation: true,
+}
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /** What the callback of a run belongs to. */
@@ -33,6 +40,11 @@ interface Frame {
 }
 
 const frames = new AsyncLocalStorage<Frame>()
+
+interface Patience {
+  readonly waitMs: number
+  readonly signal: AbortSignal | undefined
+}
 
 /** The transaction had not got the lock when it failed, so nothing of the caller's work was done. */
 class NotLocked extends Error {}
@@ -76,16 +88,22 @@ export class TransactionLock<Tx> {
     options: TransactionLockOptions = {},
   ): Promise<T> {
     checkName(name, 'The name of a lock')
-    const { wait = Infinity, isolation } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
+    const {
+      wait = Infinity,
+      signal,
+      isolation,
+    } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
+    checkSignal(signal)
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     if (isolation !== undefined && !ISOLATIONS.includes(isolation))
       throw invalid(`isolation is '${isolation}', but must be one of ${ISOLATIONS.join(', ')}`)
+    if (signal?.aborted) throw aborted(name, signal)
     const around = frames.getStore()
     const isInside = around?.isOpen && around.lock === (this as unknown)
     try {
       return await (isInside
-        ? this.#runInside(around, name, work, waitMs)
-        : this.#runOutermost(name, work, waitMs, isolation))
+        ? this.#runInside(around, name, work, { waitMs, signal })
+        : this.#runOutermost(name, work, { waitMs, signal }, isolation))
     } catch (error) {
       throw error instanceof NotLocked ? refusal(name, waitMs, error.cause) : error
     }
@@ -94,7 +112,7 @@ export class TransactionLock<Tx> {
   async #runOutermost<T>(
     name: string,
     work: (tx: Tx) => T | Promise<T>,
-    waitMs: number,
+    { waitMs, signal }: Patience,
     isolation: string | undefined,
   ): Promise<T> {
     const deadline = systemEnv.now() + waitMs
@@ -102,7 +120,7 @@ export class TransactionLock<Tx> {
       await this.#ready()
       try {
         return await this.#onConnection(async (transaction) => {
-          await transaction.begin(name, deadline, isolation).catch(notLocked)
+          await transaction.begin(name, { deadline, signal }, isolation).catch(notLocked)
           const names = new Set([name])
           return this.#work({ transaction, names, depth: 0 }, work)
         })
@@ -113,12 +131,18 @@ export class TransactionLock<Tx> {
     }
   }
 
-  #runInside<T>(frame: Frame, name: string, work: (tx: Tx) => T | Promise<T>, waitMs: number): Promise<T> {
+  #runInside<T>(
+    frame: Frame,
+    name: string,
+    work: (tx: Tx) => T | Promise<T>,
+    { waitMs, signal }: Patience,
+  ): Promise<T> {
     const { transaction, names } = frame
     const depth = frame.depth + 1
     const mine = frame.last.then(() =>
       transaction.part(depth, async () => {
-        if (!names.has(name)) await transaction.enter(name, systemEnv.now() + waitMs).catch(notLocked)
+        const deadline = systemEnv.now() + waitMs
+        if (!names.has(name)) await transaction.enter(name, { deadline, signal }).catch(notLocked)
         names.add(name)
         return this.#work({ transaction, names, depth }, work)
       }),
@@ -176,11 +200,12 @@ function notLocked(cause: unknown): never {
 
 function refusal(resource: string, waitMs: number, reason: unknown): HoldfastError {
   const details = { resource, store: 'mysql' }
+  if (reason instanceof HoldfastError) return reason
   if (isDeadlock(reason)) {
     const message = `'${resource}' could not be locked: two transactions waited for each other's locks, and the server has undone this one; lock several names in the same order everywhere`
     return new HoldfastError('STORE_UNAVAILABLE', message, { ...details, cause: reason, retryable: true })
   }
   if (!(reason instanceof Busy)) return explain(reason)
-  const message = `'${resource}' was not to be had within ${waitMs} ms; somebody else's transaction has it`
+  const message = `'${resource}' could not be acquired within ${waitMs} ms; another transaction holds it`
   return new HoldfastError('ACQUIRE_TIMEOUT', message, details)
 }

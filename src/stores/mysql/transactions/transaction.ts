@@ -1,5 +1,7 @@
+import { aborted, listenToAbort } from '../../../base/abort.js'
 import { systemEnv } from '../../../base/env.js'
 import { HoldfastError } from '../../../base/errors.js'
+import { nothing } from '../../../base/nothing.js'
 import type { Lent } from '../driver.js'
 import { isBusy, isCollision, isRecordChanged, isSavepointMissing } from '../failures.js'
 import { keyOf, toBytes } from '../values.js'
@@ -11,6 +13,12 @@ const ASK_AGAIN_MS = 20
 
 /** The names of locks are no names of lines: they have a table of their own. */
 const SPACE = 'row_lock'
+
+/** How long a caller waits, and whether it still does. */
+interface Patience {
+  readonly deadline: number
+  readonly signal: AbortSignal | undefined
+}
 
 /** Somebody else has the lock for longer than was to be waited. */
 export class Busy extends Error {}
@@ -41,13 +49,13 @@ export class Transaction {
   }
 
   /** Begins with the lock, or not at all. */
-  async begin(name: string, deadline: number, isolation: string | undefined): Promise<void> {
+  async begin(name: string, patience: Patience, isolation: string | undefined): Promise<void> {
     await this.#run('SET @holdfast_autocommit = @@autocommit, autocommit = 0')
     for (;;) {
       if (isolation !== undefined)
         await this.#run(`SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`)
       try {
-        if ((await this.#lockFirst(name, deadline)) !== null) break
+        if ((await this.#lockFirst(name, patience)) !== null) break
         // Not in the same transaction: those who look for it would be kept waiting for its end, and gaps that are locked make deadlocks.
         await this.#run('ROLLBACK')
         await this.#insert('IGNORE', name)
@@ -63,8 +71,8 @@ export class Transaction {
   }
 
   /** Locks another name as well, for a part of the work. */
-  async enter(name: string, deadline: number): Promise<void> {
-    const turns = await this.#lockRow(name, deadline).catch((error) => {
+  async enter(name: string, patience: Patience): Promise<void> {
+    const turns = await this.#lockRow(name, patience).catch((error) => {
       throw isRecordChanged(error) ? stale(name) : error
     })
     if (turns === null) return this.#insert('', name)
@@ -105,41 +113,50 @@ export class Transaction {
   }
 
   /** How often the lock was taken, as text; null: nobody has ever had it. The server waits to the end: who only asks now and then gets nothing beside those that it has in line. */
-  async #lockFirst(name: string, deadline: number): Promise<string | null> {
+  async #lockFirst(name: string, { deadline, signal }: Patience): Promise<string | null> {
     for (;;) {
       const leftMs = deadline - systemEnv.now()
-      if (leftMs <= 0 || leftMs === Infinity) return this.#lockRow(name, deadline)
+      if (signal?.aborted) throw aborted(name, signal)
+      if (leftMs <= 0 || (leftMs === Infinity && !signal)) return this.#lockRow(name, { deadline, signal })
       try {
-        const seconds = Math.ceil(leftMs / SECOND_MS)
-        return await this.#orLate(
-          leftMs,
-          this.#within(seconds, () => this.#ask(name, '')),
-        )
+        // With a signal in pieces: the server ends a wait only when its time is over.
+        const seconds = signal ? 1 : Math.ceil(leftMs / SECOND_MS)
+        const locking = this.#within(seconds, () => this.#ask(name, ''))
+        return await this.#orLate(name, leftMs, signal, locking)
       } catch (error) {
         if (!isBusy(error)) throw error
       }
     }
   }
 
-  #orLate<T>(ms: number, locking: Promise<T>): Promise<T> {
+  #orLate<T>(name: string, ms: number, signal: AbortSignal | undefined, locking: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const onLate = (): void => {
+      const leave = (reason: Error): void => {
         this.#late = locking.catch(() => {})
-        reject(new Busy('busy'))
+        reject(reason)
       }
-      const cancel = systemEnv.timer(ms, onLate, { keepAlive: true })
-      locking.finally(cancel).then(resolve, reject)
+      const onAbort = (): void => leave(signal ? aborted(name, signal) : new Busy('busy'))
+      const cancel =
+        ms === Infinity ? nothing : systemEnv.timer(ms, () => leave(new Busy('busy')), { keepAlive: true })
+      const unlisten = signal ? listenToAbort(signal, onAbort) : nothing
+      const stop = (): void => {
+        cancel()
+        unlisten()
+      }
+      locking.finally(stop).then(resolve, reject)
     })
   }
 
   /** As above, inside a transaction that goes on: the connection is needed when the wait is over, so what is left of a second is asked for again and again. */
-  async #lockRow(name: string, deadline: number): Promise<string | null> {
-    if (deadline === Infinity) return this.#untilFree(() => this.#ask(name, ''))
+  async #lockRow(name: string, { deadline, signal }: Patience): Promise<string | null> {
+    if (deadline === Infinity && !signal) return this.#untilFree(() => this.#ask(name, ''))
     for (;;) {
       const leftMs = deadline - systemEnv.now()
+      if (signal?.aborted) throw aborted(name, signal)
       try {
         if (leftMs < SECOND_MS) return await this.#ask(name, 'NOWAIT')
-        return await this.#within(Math.floor(leftMs / SECOND_MS), () => this.#ask(name, ''))
+        const seconds = signal ? 1 : Math.floor(leftMs / SECOND_MS)
+        return await this.#within(seconds, () => this.#ask(name, ''))
       } catch (error) {
         if (!isBusy(error)) throw error
         if (deadline - systemEnv.now() <= 0) throw new Busy('busy', { cause: error })

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { aborted, checkSignal, unlessAborted } from '../../../base/abort.js'
 import { type Duration, toMs } from '../../../base/duration.js'
 import { type Env, systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
@@ -14,11 +15,17 @@ import type { Transaction, Transactions } from './transactions.js'
 export interface TransactionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. For ever unless told. */
   wait?: Duration | undefined
+  /** Gives up waiting when aborted, with ABORTED. No effect once the lock is held. The connection is free again within a second. */
+  signal?: AbortSignal | undefined
   /** The isolation of the transaction; the database's default unless told. Inside another run it is that one's. */
   isolation?: 'read committed' | 'repeatable read' | 'serializable' | undefined
 }
 
-const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = { wait: true, isolation: true }
+const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = {
+  wait: true,
+  signal: true,
+  isolation: true,
+}
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /** What the callback of a run belongs to. */
@@ -32,6 +39,15 @@ interface Frame {
 }
 
 const frames = new AsyncLocalStorage<Frame>()
+
+/** With a signal, the wait is cut into pieces: the server ends a statement that waits only when its time is over. */
+const PIECE_MS = 1000
+
+/** How long a caller waits, and whether it still does. */
+interface Patience {
+  readonly deadline: number
+  readonly signal: AbortSignal | undefined
+}
 
 /** The transaction had not got the lock when it failed, so nothing of the caller's work was done. */
 class NotLocked extends Error {}
@@ -76,15 +92,28 @@ export class TransactionLock<Tx> {
     options: TransactionLockOptions = {},
   ): Promise<T> {
     checkName(name, 'The name of a lock')
-    const { wait = Infinity, isolation } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
+    const {
+      wait = Infinity,
+      signal,
+      isolation,
+    } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
+    checkSignal(signal)
     const waitMs = wait === Infinity ? Infinity : toMs(wait, { name: 'wait', minMs: 0 })
     if (isolation !== undefined && !ISOLATIONS.includes(isolation))
       throw invalid(`isolation is '${isolation}', but must be one of ${ISOLATIONS.join(', ')}`)
+    if (signal?.aborted) throw aborted(name, signal)
     const around = frames.getStore()
     if (around?.isOpen && around.lock === (this as unknown))
-      return this.#runInside(around, name, work, waitMs)
+      return this.#runInside(around, name, work, waitMs, signal)
     const begin = isolation === undefined ? 'BEGIN' : `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
-    return this.#runOutermost(name, work, waitMs, begin)
+    if (!signal) return this.#runOutermost(name, work, waitMs, begin, signal)
+    let isLocked = false
+    const lockedWork = (tx: Tx): T | Promise<T> => {
+      isLocked = true
+      return work(tx)
+    }
+    const running = this.#runOutermost(name, lockedWork, waitMs, begin, signal)
+    return unlessAborted(running, signal, () => (isLocked ? null : aborted(name, signal)))
   }
 
   async #runOutermost<T>(
@@ -92,13 +121,14 @@ export class TransactionLock<Tx> {
     work: (tx: Tx) => T | Promise<T>,
     waitMs: number,
     begin: string,
+    signal: AbortSignal | undefined,
   ): Promise<T> {
     const deadline = this.#env.now() + waitMs
     for (;;) {
       try {
         await this.#installation.ensure(this.#driver)
         return await this.#transactions.run(begin, async (transaction) => {
-          await this.#lock(transaction, name, Math.max(0, deadline - this.#env.now()))
+          await this.#lock(transaction, name, { deadline, signal })
           return this.#work(transaction, new Set([name]), work)
         })
       } catch (error) {
@@ -110,10 +140,17 @@ export class TransactionLock<Tx> {
     }
   }
 
-  #runInside<T>(frame: Frame, name: string, work: (tx: Tx) => T | Promise<T>, waitMs: number): Promise<T> {
+  #runInside<T>(
+    frame: Frame,
+    name: string,
+    work: (tx: Tx) => T | Promise<T>,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
     const mine = frame.last.then(() =>
       frame.transaction.part(async (inner) => {
-        if (!frame.names.has(name)) await this.#lock(inner, name, waitMs)
+        const deadline = this.#env.now() + waitMs
+        if (!frame.names.has(name)) await this.#lock(inner, name, { deadline, signal })
         return this.#work(inner, new Set([...frame.names, name]), work)
       }),
     )
@@ -139,7 +176,23 @@ export class TransactionLock<Tx> {
     }
   }
 
-  async #lock(transaction: Transaction, name: string, waitMs: number): Promise<void> {
+  async #lock(transaction: Transaction, name: string, { deadline, signal }: Patience): Promise<void> {
+    const leftMs = (): number => Math.max(0, deadline - this.#env.now())
+    if (!signal) return this.#lockWithin(transaction, name, leftMs())
+    for (;;) {
+      const left = leftMs()
+      try {
+        await transaction.part((inner) => this.#lockWithin(inner, name, Math.min(left, PIECE_MS)))
+        if (!signal.aborted) return
+      } catch (error) {
+        const isWaiting = error instanceof NotLocked && isBusy(error.cause) && left > PIECE_MS
+        if (!isWaiting && !signal.aborted) throw error
+      }
+      if (signal.aborted) throw new NotLocked('not locked', { cause: aborted(name, signal) })
+    }
+  }
+
+  async #lockWithin(transaction: Transaction, name: string, waitMs: number): Promise<void> {
     // Zero would mean for ever. The time counts only while somebody else has it.
     const wait = waitMs === Infinity ? null : String(Math.max(1, Math.ceil(waitMs)))
     const sql = inSchema('SELECT holdfast.lock_row($1, $2)', this.#schema)
@@ -150,7 +203,8 @@ export class TransactionLock<Tx> {
 }
 
 function refusal(resource: string, waitMs: number, reason: unknown): HoldfastError {
+  if (reason instanceof HoldfastError) return reason
   if (!isBusy(reason)) return explain(reason)
-  const message = `'${resource}' was not to be had within ${waitMs} ms; somebody else's transaction has it`
+  const message = `'${resource}' could not be acquired within ${waitMs} ms; another transaction holds it`
   return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, store: 'postgres' })
 }

@@ -1,0 +1,43 @@
+import { setMaxListeners } from 'node:events'
+import { HoldfastError, invalid, withOwnStack } from './errors.js'
+import { nothing } from './nothing.js'
+
+export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
+  const message = `Waiting for '${resource}' was aborted`
+  return new HoldfastError('ABORTED', message, { resource, cause: signal?.reason })
+}
+
+export function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal
+  throw invalid('signal must be an AbortSignal')
+}
+
+/** Calls `onAbort` if the signal aborts. The returned function ends the interest. */
+export function listenToAbort(signal: AbortSignal, onAbort: () => void): () => void {
+  // One signal for all waiters of a process is normal: Node should not warn of a leak at the eleventh.
+  setMaxListeners(0, signal)
+  signal.addEventListener('abort', onAbort, { once: true })
+  return () => signal.removeEventListener('abort', onAbort)
+}
+
+/** The outcome of `running`; at once an error if the signal aborts while `reason` gives one. */
+export async function unlessAborted<T>(
+  running: Promise<T>,
+  signal: AbortSignal,
+  reason: () => HoldfastError | null,
+): Promise<T> {
+  let stop = nothing
+  const abortion = new Promise<never>((_resolve, reject) => {
+    stop = listenToAbort(signal, () => {
+      const error = reason()
+      if (error) reject(error)
+    })
+  })
+  try {
+    return await Promise.race([running, abortion])
+  } catch (error) {
+    throw withOwnStack(error)
+  } finally {
+    stop()
+  }
+}
