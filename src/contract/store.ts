@@ -95,6 +95,8 @@ export type ClaimReply = Granted | Waiting | Refused
 
 export interface Granted {
   readonly status: 'granted'
+  /** How long the request waited in this process before it was sent, where the store sends a few at a time. The lease counts from after that. */
+  readonly waitedMs?: number
   readonly fence: number
   /** How long the hold lives from the handling of the request, if nothing renews it. */
   readonly leaseMs: number

@@ -3,7 +3,7 @@ import type { Cancel } from '../base/env.js'
 import { HoldfastError, isRetryable, withOwnStack } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
-import type { ClaimReply, Refused, Waiting } from '../contract/store.js'
+import type { ClaimReply, Granted, Refused, Waiting } from '../contract/store.js'
 import { HEALTHY_MS } from './calls.js'
 import { type Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import type { Cohort, Member } from './cohort.js'
@@ -272,10 +272,16 @@ export class Acquisition implements ClaimListener, Member {
     if (reply.status === 'refused') return this.#onRefused(reply)
     this.#claim.phase = 'waiting'
     this.#claim.silentSince = null
-    if (reply.status === 'granted') this.#claim.baton?.answered(reply.isWanted, sentAt)
-    if (reply.status === 'granted')
-      this.#engine.pulse.held(this.#claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
+    if (reply.status === 'granted') this.#onGranted(reply, sentAt)
     else this.#onWaiting(reply, sentAt)
+  }
+
+  #onGranted({ fence, leaseMs, isWanted, waitedMs = 0 }: Granted, sentAt: number): void {
+    const claim = this.#claim
+    const leftAt = sentAt + waitedMs
+    claim.baton?.answered(isWanted, sentAt)
+    claim.acknowledgedAt = Math.max(claim.acknowledgedAt, leftAt)
+    this.#engine.pulse.held(claim, fence, leftAt + leaseMs - driftMs(leaseMs))
   }
 
   #onWaiting(reply: Waiting, sentAt: number): void {

@@ -153,7 +153,7 @@ export class Pulse {
 
   #sendNext(): void {
     const { maxBeats } = this.#context.capabilities
-    while (this.#backlog.length > 0 && this.#window?.isOpen !== false) {
+    while (this.#backlog.length > 0 && this.#window?.isOpen(this.#backlog.length >= maxBeats) !== false) {
       const claims = this.#backlog.splice(0, maxBeats).filter(canBeat)
       if (claims.length > 0) void this.#send(claims, this.#window)
     }

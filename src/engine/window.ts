@@ -18,8 +18,9 @@ export class Window {
   #quickestMs = Infinity
   #shrunkAt = -Infinity
 
-  get isOpen(): boolean {
-    return this.#underWay < this.#size
+  /** What does not fill a call waits for the one that is under way, so that more of it travels together. */
+  isOpen(isFull: boolean): boolean {
+    return this.#underWay === 0 || (isFull && this.#underWay < this.#size)
   }
 
   sent(): void {

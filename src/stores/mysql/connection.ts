@@ -9,6 +9,7 @@ import type {
   ClientContext,
   Connection,
   Finding,
+  Held,
   InspectQuery,
   LineView,
   StateChange,
@@ -21,7 +22,7 @@ import { checkServer } from './check.js'
 import type { ClaimNews, LocalClient } from './clients.js'
 import { closed } from './failures.js'
 import { Lookout, type PlacedWaiting } from './lookout.js'
-import { grantAlone, releaseAlone } from './sql/alone.js'
+import { type AloneBeat, grantAlone, releaseAlone, renewAlone, whichAreAlone } from './sql/alone.js'
 import { MODE } from './sql/claim.js'
 import type { Answer, ShortWay, Value } from './turns.js'
 import type { MysqlUser } from './user.js'
@@ -185,6 +186,59 @@ export class MysqlConnection implements Connection, LocalClient {
       await this.#call('read', [bytes(keyOf(this.space, ''))])
       return []
     }
+    const renewed = await this.#renewAlone(beats)
+    const others = await this.#pulseLines(beats.filter((beat) => !renewed.has(beat)))
+    return beats.map((beat) => renewed.get(beat) ?? (others.shift() as BeatReply))
+  }
+
+  /** Most holds are alone in their lines: they are renewed together, by one UPDATE for each lease that they ask for. */
+  async #renewAlone(beats: readonly Beat[]): Promise<Map<Beat, BeatReply>> {
+    const { runner, at } = this.#user
+    const renewed = new Map<Beat, BeatReply>()
+    for (const [leaseMs, known] of this.#mayBeAlone(beats)) {
+      const holds = [...known.values()]
+      const { rows } = await runner.change(renewAlone(runner.names, holds, toUs(leaseMs), at))
+      const left = rows === holds.length ? null : await this.#leftOf(holds)
+      for (const [beat, { line, fence }] of known) {
+        const leftMs = left ? left.get(line) : leaseMs
+        if (leftMs === undefined) continue
+        const reply: Held = { status: 'held', fence, leaseMs: leftMs }
+        // What was released while the pulse was under way concerns nobody any more.
+        if (this.#lookout.knows(line, beat.id)) this.#note(beat.resource, line, beat.id, reply)
+        renewed.set(beat, reply)
+      }
+    }
+    return renewed
+  }
+
+  /** By line: what is left of the leases of those that are alone. */
+  async #leftOf(holds: readonly AloneBeat[]): Promise<Map<string, number>> {
+    const { runner, at } = this.#user
+    const rows = await runner.query(whichAreAlone(runner.names, holds, at))
+    return new Map(
+      rows.map((row) => JSON.parse(row) as [string, number]).map(([line, us]) => [line, us / 1000]),
+    )
+  }
+
+  /** By the lease that they ask for: the holds that are renewed as they are, and may be alone in their lines. */
+  #mayBeAlone(beats: readonly Beat[]): Map<number, Map<Beat, AloneBeat>> {
+    const found = new Map<number, Map<Beat, AloneBeat>>()
+    const lines = new Set<string>()
+    for (const beat of beats) {
+      const { resource, id, leaseMs, permits, block } = beat
+      const line = keyOf(this.space, resource)
+      const fence = this.#lookout.fenceOf(line, id)
+      if (fence === undefined || permits !== undefined || block !== undefined || lines.has(line)) continue
+      lines.add(line)
+      const alike = found.get(leaseMs) ?? new Map<Beat, AloneBeat>()
+      found.set(leaseMs, alike)
+      alike.set(beat, { line, id: toHex(id), fence })
+    }
+    return found
+  }
+
+  async #pulseLines(beats: readonly Beat[]): Promise<BeatReply[]> {
+    if (beats.length === 0) return []
     const groups = groupBeats(this.space, beats)
     const [answer] = await this.#call('pulse', [toBytes(this.id), bytes(groups.lines), json(groups.json)])
     const { reply, news } = answer as Answer<Placed<BeatReply>[]>

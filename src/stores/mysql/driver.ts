@@ -32,6 +32,9 @@ interface Sized {
   totalConnections?: () => number
 }
 
+/** What both packages open at most, unless they are told otherwise. */
+const USUAL_CONNECTIONS = 10
+
 /** What an UPDATE has done. */
 export interface Changed {
   readonly rows: number
@@ -57,20 +60,29 @@ export class Driver {
   readonly #pool: PromisePool
   readonly #isOurs: boolean
   readonly #isMysql2: boolean
+  /** How many claims and releases may be under way at once; a connection is left for pulses. */
+  readonly atOnce: number
 
-  constructor(pool: unknown, isOurs: boolean) {
+  constructor(pool: unknown, isOurs: boolean, connections?: number) {
     this.#pool = asPromisePool(pool)
     this.#isOurs = isOurs
     this.#isMysql2 = !('totalConnections' in this.#pool)
+    this.atOnce = Math.max(1, (connections ?? this.#limit ?? USUAL_CONNECTIONS) - 1)
   }
 
   /** How many connections it may have, as far as the package tells; 0: it does not. */
   size(): number {
-    const { pool, totalConnections } = this.#pool as PromisePool & Sized
-    const limit = pool?.config?.connectionLimit
-    if (typeof limit === 'number') return limit === 0 ? Infinity : limit
+    if (this.#limit !== undefined) return this.#limit
+    const { totalConnections } = this.#pool as PromisePool & Sized
     // mariadb says how many it has.
     return typeof totalConnections === 'function' ? totalConnections.call(this.#pool) : 0
+  }
+
+  /** The most that it may have, where the package tells. */
+  get #limit(): number | undefined {
+    const limit = (this.#pool as PromisePool & Sized).pool?.config?.connectionLimit
+    if (typeof limit !== 'number') return undefined
+    return limit === 0 ? Infinity : limit
   }
 
   async lend(): Promise<Lent> {

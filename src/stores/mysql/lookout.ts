@@ -126,6 +126,11 @@ export class Lookout {
     return this.#waits.has(line) || this.#own.has(line)
   }
 
+  /** The fence of a hold that may be the only claim of its line; undefined: it is not known to be held, or the client itself waits behind it. */
+  fenceOf(line: string, id: string): number | undefined {
+    return this.#waits.has(line) ? undefined : this.#holds.get(line + id)?.fence
+  }
+
   /** Whether the claim waits, or has waited before it was granted. */
   wasQueued(line: string, id: string): boolean {
     return this.#holds.get(line + id)?.wasQueued ?? this.#waits.get(line)?.claims.has(id) ?? false

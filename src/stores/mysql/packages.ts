@@ -52,7 +52,7 @@ export async function openAddress(settings: PoolSettings): Promise<Driver> {
     ...(ssl ? { ssl } : {}),
   }
   const pool = name === 'mysql2' ? openMysql2(module, common) : openMariadb(module, common)
-  return new Driver(pool, true)
+  return new Driver(pool, true, settings.connections)
 }
 
 function openMysql2(module: PackageModule, common: object): unknown {

@@ -1,4 +1,5 @@
 import { systemEnv } from '../../base/env.js'
+import { FewAtOnce } from '../../base/few-at-once.js'
 import type { Changed, Driver, Lent } from './driver.js'
 import { closed, explain, isCollision, isSchemaMissing, notCommitting, outOfReach } from './failures.js'
 import { ensureSchema, makeSchema } from './install.js'
@@ -8,6 +9,8 @@ import type { Names } from './sql/names.js'
 const MOST_COLLISIONS = 5
 /** A connection that has not answered for so long is taken for dead: the network may have dropped it without a word. */
 const SILENCE_MS = 30_000
+/** Of claims and releases: after that long those behind it take another connection. */
+const TURN_PATIENCE_MS = 5000
 
 export interface RunnerOptions {
   openDriver(): Promise<Driver>
@@ -20,6 +23,9 @@ export interface RunnerOptions {
 export class Runner {
   readonly names: Names
   readonly #options: RunnerOptions
+  /** In the line of the pool itself claims and releases would stand before the pulses, and fail where it has a time-out. */
+  readonly turns = new FewAtOnce({ env: systemEnv, most: () => this.#atOnce, patienceMs: TURN_PATIENCE_MS })
+  #atOnce = 1
   #isWanted = false
   #opening: Promise<Driver> | undefined
 
@@ -120,6 +126,7 @@ export class Runner {
     try {
       const connection = await driver.lend()
       await this.#within(connection, prepare(connection, this.names, createSchema))
+      this.#atOnce = driver.atOnce
       return driver
     } catch (error) {
       await driver.close().catch(() => {})

@@ -1,4 +1,4 @@
-import { systemEnv } from '../../base/env.js'
+import { type Cancel, systemEnv } from '../../base/env.js'
 import type { News } from './clients.js'
 import type { Changed } from './driver.js'
 import type { Runner } from './runner.js'
@@ -27,6 +27,7 @@ export interface ShortWay {
 }
 
 interface Call {
+  readonly submittedAt: number
   /** The client that makes it. */
   readonly caller: string
   readonly values: readonly Value[]
@@ -64,7 +65,15 @@ export class Turns {
   /** `shortWay` is tried first, if the call travels alone. */
   submit<T>(place: Place, caller: string, values: readonly Value[], shortWay?: ShortWay): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { caller, values, shortWay, resolve: resolve as (reply: unknown) => void, reject }
+      const submittedAt = systemEnv.now()
+      const call = {
+        submittedAt,
+        caller,
+        values,
+        shortWay,
+        resolve: resolve as (reply: unknown) => void,
+        reject,
+      }
       const queue = this.#queues.get(place.line)
       if (queue) queue.push(call)
       else {
@@ -80,15 +89,21 @@ export class Turns {
       if (!hasGoneOn) this.#next(place)
       hasGoneOn = true
     }
-    const cancel = systemEnv.timer(PATIENCE_MS, goOn, { keepAlive: false })
-    this.#ask(place, calls).then(
+    let cancel: Cancel = () => {}
+    let sentAt = 0
+    const ask = () => {
+      sentAt = systemEnv.now()
+      cancel = systemEnv.timer(PATIENCE_MS, goOn, { keepAlive: false })
+      return this.#ask(place, calls)
+    }
+    this.#context.runner.turns.run(ask).then(
       ({ replies, news }) => {
         cancel()
         // The next ones leave first: who is answered here may take a while.
         goOn()
         this.#context.tell(news, place)
         calls.forEach((call, index) => {
-          call.resolve(replies[index])
+          call.resolve(withWait(replies[index], sentAt - call.submittedAt))
         })
       },
       (error) => {
@@ -117,6 +132,11 @@ export class Turns {
     const { reply, news } = JSON.parse(row) as Answer<unknown>
     return { replies: calls.length === 1 ? [reply] : (reply as unknown[]), news }
   }
+}
+
+function withWait(reply: unknown, waitedMs: number): unknown {
+  const { status } = Object(reply) as { status?: unknown }
+  return status === 'granted' ? { ...(reply as object), waitedMs } : reply
 }
 
 /** The routine for these calls, and its arguments without the line and the time. */

@@ -1,3 +1,4 @@
+import { FewAtOnce } from '../../base/few-at-once.js'
 import { decodeText, encodeText } from '../../base/text.js'
 import type {
   Beat,
@@ -16,19 +17,21 @@ import type {
 } from '../../contract/store.js'
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
-import { OneByOne } from './one-by-one.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
 import type { LineCall, Turns } from './turns.js'
 import type { PostgresUser } from './user.js'
 
 const LINES_AT_ONCE = 200
+/** How long a pulse waits for the one before it. */
+const PULSE_PATIENCE_MS = 1000
 
 export class PostgresConnection implements Connection {
   readonly #user: PostgresUser
   readonly #space: string
   readonly #client: string
   readonly #turns: Turns
-  readonly #pulses: OneByOne
+  /** All at once they would only wait for the same rows, each with a connection of the pool. */
+  readonly #pulses: FewAtOnce
   /** Something was answered while no message would have been heard. */
   #mayHaveMissed = false
   #closing: Promise<void> | undefined
@@ -38,7 +41,7 @@ export class PostgresConnection implements Connection {
     this.#space = encodeText(context.space)
     this.#client = user.join({ push: context.push, onGap: () => this.#onGap(context) })
     this.#turns = user.turnsOf(this.#space)
-    this.#pulses = new OneByOne(user.env)
+    this.#pulses = new FewAtOnce({ env: user.env, most: () => 1, patienceMs: PULSE_PATIENCE_MS })
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {

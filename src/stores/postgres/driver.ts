@@ -1,5 +1,7 @@
 /** What this store needs of a PostgreSQL driver, whichever it is. */
 export interface Driver {
+  /** How many statements may be under way at once, beside the connection for messages. */
+  readonly atOnce: number
   /** One statement in a transaction of its own; gives the first column of the first row. */
   ask(sql: string, values: readonly Value[]): Promise<string | null>
   /** Several statements in one text, sent together. */

@@ -49,6 +49,8 @@ interface PgStatement {
 }
 
 const LEAVE_WITHIN_MS = 1000
+/** What a pool of `pg` opens at most, unless it is told otherwise. */
+const USUAL_CONNECTIONS = 10
 
 export function isPgPool(client: unknown): client is PgPool {
   if (typeof client !== 'object' || client === null) return false
@@ -69,6 +71,10 @@ export class PgDriver implements Driver {
     this.#pool = pool
     this.#ownsPool = ownsPool
     this.#env = env
+  }
+
+  get atOnce(): number {
+    return Math.max(1, (this.#pool.options?.max ?? USUAL_CONNECTIONS) - 1)
   }
 
   async ask(text: string, values: readonly Value[]): Promise<string | null> {

@@ -13,6 +13,8 @@ export interface PostgresJs {
   ): Promise<{ unlisten(): Promise<void> }>
   /** Closes all connections. */
   end(options?: { timeout?: number }): Promise<void>
+  /** How many connections it may open, beside the one that listens. */
+  readonly options?: { readonly max?: number | undefined }
 }
 
 /** A statement under way. */
@@ -20,6 +22,9 @@ interface PostgresJsQuery extends PromiseLike<unknown> {
   /** With rows as arrays. */
   values(): PromiseLike<unknown>
 }
+
+/** What postgres.js opens at most, unless it is told otherwise. */
+const USUAL_CONNECTIONS = 10
 
 export function isPostgresJs(client: unknown): client is PostgresJs {
   if (typeof client !== 'function') return false
@@ -34,6 +39,10 @@ export class PostgresJsDriver implements Driver {
   constructor(sql: PostgresJs, ownsSql: boolean) {
     this.#sql = sql
     this.#ownsSql = ownsSql
+  }
+
+  get atOnce(): number {
+    return Math.max(1, this.#sql.options?.max ?? USUAL_CONNECTIONS)
   }
 
   /** Without `prepare` it would ask the server for the types of the values first: one round trip more for each call. */

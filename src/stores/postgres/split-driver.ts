@@ -10,6 +10,10 @@ export class SplitDriver implements Driver {
     this.#messages = messages
   }
 
+  get atOnce(): number {
+    return this.#calls.atOnce
+  }
+
   ask(sql: string, values: readonly Value[]): Promise<string | null> {
     return this.#calls.ask(sql, values)
   }

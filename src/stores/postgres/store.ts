@@ -15,7 +15,7 @@ export class PostgresStore implements Store {
     this.capabilities = {
       perHoldLease: true,
       // Their lines are locked until all are done: so many take a few milliseconds.
-      maxBeats: 500,
+      maxBeats: 250,
       get askNextEveryMs() {
         return user.ears.isHearing ? null : ASK_NEXT_EVERY_MS
       },

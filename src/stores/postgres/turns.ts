@@ -14,9 +14,12 @@ export interface TurnsContext {
   readonly space: string
   readonly channel: string
   call(routine: string, values: readonly Value[]): Promise<unknown>
+  /** Calls, when a connection can be had for it. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
 interface Entry {
+  readonly submittedAt: number
   readonly call: LineCall
   resolve(reply: unknown): void
   reject(error: unknown): void
@@ -42,7 +45,7 @@ export class Turns {
 
   submit(resource: string, call: LineCall): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const entry = { call, resolve, reject }
+      const entry = { submittedAt: this.#context.env.now(), call, resolve, reject }
       const gathered = this.#gathered.get(resource)
       if (gathered) gathered.push(entry)
       else void this.#send(resource, [entry])
@@ -51,7 +54,7 @@ export class Turns {
 
   /** Never rejects: the calls do. */
   async #send(resource: string, entries: readonly Entry[]): Promise<void> {
-    const { env, space, channel, call } = this.#context
+    const { env, space, channel, call, inTurn } = this.#context
     const behind: Entry[] = []
     this.#gathered.set(resource, behind)
     const goOn = (): void => {
@@ -62,16 +65,27 @@ export class Turns {
       void this.#send(resource, behind.splice(0, MOST_CALLS))
       this.#gathered.get(resource)?.push(...behind)
     }
-    const cancel: Cancel = env.timer(PATIENCE_MS, goOn, { keepAlive: false })
+    let cancel: Cancel = () => {}
     const { routine, values } = inWords(entries.map(({ call }) => call))
     try {
-      const replies = (await call(routine, [space, encodeText(resource), ...values, channel])) as unknown[]
-      for (const [index, { resolve }] of entries.entries()) resolve(replies[index])
+      let sentAt = 0
+      const replies = (await inTurn(() => {
+        sentAt = env.now()
+        cancel = env.timer(PATIENCE_MS, goOn, { keepAlive: false })
+        return call(routine, [space, encodeText(resource), ...values, channel])
+      })) as unknown[]
+      for (const [index, { submittedAt, resolve }] of entries.entries())
+        resolve(withWait(replies[index], sentAt - submittedAt))
     } catch (error) {
       for (const { reject } of entries) reject(error)
     }
     goOn()
   }
+}
+
+function withWait(reply: unknown, waitedMs: number): unknown {
+  const { status } = Object(reply) as { status?: unknown }
+  return status === 'granted' ? { ...(reply as object), waitedMs } : reply
 }
 
 /** In the words of the routines: `calls` takes any number, the others the one that is most common. */

@@ -1,4 +1,5 @@
 import type { Cancel, Env } from '../../base/env.js'
+import { FewAtOnce } from '../../base/few-at-once.js'
 import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
@@ -28,6 +29,8 @@ export interface Client {
 /** So often a transaction that the server has undone is made again at once. Then the caller decides. */
 const MOST_ATTEMPTS = 10
 const HEAR_WITHIN_MS = 200
+/** A call that takes longer may be on a connection that is dead: those behind it take another one. */
+const CALL_PATIENCE_MS = 5000
 const SWEEP_EVERY_MS = 60_000
 /** Its lines are locked until it is done. */
 const MOST_SWEPT = 1000
@@ -41,6 +44,9 @@ export class PostgresUser {
   readonly #options: PostgresUserOptions
   readonly #clients = new Map<string, Client>()
   readonly #turns = new Map<string, Turns>()
+  /** Claims and releases. In the line of the pool itself they would stand before the pulses, and fail after its time-out. */
+  readonly #calls: FewAtOnce
+  #atOnce = 1
   readonly #installation: Installation
   #joined = 0
   #driver: Promise<Driver> | undefined
@@ -50,6 +56,7 @@ export class PostgresUser {
     this.#options = options
     this.#installation = new Installation(options.schema)
     this.env = options.env
+    this.#calls = new FewAtOnce({ env: options.env, most: () => this.#atOnce, patienceMs: CALL_PATIENCE_MS })
     this.channel = `holdfast_${options.env.id()}`
     this.ears = new Ears({
       env: options.env,
@@ -82,6 +89,11 @@ export class PostgresUser {
     await (await driver?.catch(() => undefined))?.close()
   }
 
+  /** How many connections it may open, with the one for messages. */
+  get connections(): number {
+    return this.#atOnce + 1
+  }
+
   get mayListen(): boolean {
     return this.#options.listen
   }
@@ -104,7 +116,8 @@ export class PostgresUser {
     const known = this.#turns.get(space)
     if (known) return known
     const call: TurnsContext['call'] = (routine, values) => this.call(routine, values)
-    const turns = new Turns({ env: this.env, space, channel: this.channel, call })
+    const inTurn: TurnsContext['inTurn'] = (work) => this.#calls.run(work)
+    const turns = new Turns({ env: this.env, space, channel: this.channel, call, inTurn })
     this.#turns.set(space, turns)
     return turns
   }
@@ -167,9 +180,14 @@ export class PostgresUser {
     if (this.#driver) return this.#driver
     const driver = this.#options.openDriver()
     this.#driver = driver
-    driver.catch(() => {
-      if (this.#driver === driver) this.#driver = undefined
-    })
+    driver.then(
+      ({ atOnce }) => {
+        this.#atOnce = atOnce
+      },
+      () => {
+        if (this.#driver === driver) this.#driver = undefined
+      },
+    )
     return driver
   }
 

@@ -12,7 +12,7 @@ export interface Sight {
 }
 
 /** Checked elsewhere, since stores choose them. */
-const CHOSEN_FIELDS = new Set(['grantsAbove', 'heirs'])
+const CHOSEN_FIELDS = new Set(['grantsAbove', 'heirs', 'waitedMs'])
 const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', 'expiresInMs'])
 
 /** The sight as plain data that can be compared: no class, no `undefined`, and no durations where the clock is not ours. */

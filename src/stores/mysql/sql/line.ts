@@ -51,7 +51,7 @@ export function openLine({ line, claim }: Names): string {
   IF v_is_alone THEN
     SET v_tail = v_tail + 1, v_dirty = TRUE;
     INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
-      SELECT line, v_tail, alone_id, alone_client, used, capacity, last - alone_block + 1, soonest, NULL, 0, alone_block, seen, alone_info FROM ${line} WHERE line = v_line;
+      SELECT line, v_tail, alone_id, alone_client, used, capacity, last - alone_block + 1, soonest, NULL, 0, alone_block, alone_since, alone_info FROM ${line} WHERE line = v_line;
   END IF;`
 }
 
@@ -60,6 +60,19 @@ export function closeLine({ line }: Names): string {
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
       last_place = v_tail, capacity = v_capacity, declared = v_declared, pinned = v_pinned, is_alone = 0 WHERE line = v_line;
+  END IF;`
+}
+
+/** Where the hold at `v_place` is the only claim of the line, and has no cap: it is kept in the row of the line from now on (`sql/alone.ts`). */
+export function makeAlone({ line, claim }: Names): string {
+  return `
+  UPDATE ${line} AS line JOIN ${claim} AS claim ON claim.line = line.line SET line.is_alone = 1, line.soonest = claim.expires,
+      line.alone_block = claim.block, line.alone_since = claim.since, line.alone_id = claim.id, line.alone_client = claim.client,
+      line.alone_info = claim.info
+    WHERE line.line = v_line AND claim.place = v_place AND claim.fence > 0 AND claim.max_hold IS NULL
+      AND claim.permits = line.used AND claim.fence + claim.block - 1 = line.last;
+  IF ROW_COUNT() > 0 THEN
+    DELETE FROM ${claim} WHERE line = v_line AND place = v_place;
   END IF;`
 }
 

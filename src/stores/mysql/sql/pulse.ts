@@ -6,6 +6,7 @@ import {
   FAR,
   findFirst,
   LINE_VARIABLES,
+  makeAlone,
   openLine,
   routine,
   settle,
@@ -85,6 +86,8 @@ export function pulseRoutine(names: Names): string {
       END IF;${forEachBeat(answer)}
     END IF;
     IF v_last IS NOT NULL THEN${closeLine(names)}
+      IF v_is_single AND v_dirty AND v_next IS NULL AND v_pinned IS NULL THEN${makeAlone(names)}
+      END IF;
     END IF;
   END WHILE;
   COMMIT;

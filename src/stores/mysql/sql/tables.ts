@@ -23,6 +23,7 @@ export function tables({ line, claim, news, state, version, rowLock, sessionLock
   pinned BIGINT NULL,
   is_alone TINYINT NOT NULL DEFAULT 0 COMMENT 'there is one hold, in no other table than this: its id, client and info, and how many fences up to the newest are its own',
   alone_block BIGINT NOT NULL DEFAULT 1,
+  alone_since BIGINT NOT NULL DEFAULT 0 COMMENT 'when it was granted',
   alone_id VARBINARY(255) NULL,
   alone_client VARBINARY(255) NULL,
   alone_info LONGBLOB NULL,

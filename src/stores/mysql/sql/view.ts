@@ -27,7 +27,7 @@ const ALONE: Told = {
   permits: 'line.used',
   fence: 'line.last - line.alone_block + 1',
   info: 'line.alone_info',
-  since: 'line.seen',
+  since: 'line.alone_since',
   expires: 'line.soonest',
 }
 
@@ -51,7 +51,7 @@ export function viewRoutine(names: Names): string {
           WHEN NOT line.is_alone OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
       FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
   const page = `(
-        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, is_alone, alone_block, alone_id, alone_info FROM ${line}
+        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, is_alone, alone_block, alone_since, alone_id, alone_info FROM ${line}
           WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
           ORDER BY resource LIMIT p_most)`
   return routine(

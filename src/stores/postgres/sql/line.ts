@@ -62,7 +62,7 @@ $$;
 
 -- The hold that is alone in its line, where the line's row still has it.
 CREATE FUNCTION holdfast.sole_claim(l holdfast.line) RETURNS SETOF holdfast.claim LANGUAGE sql STABLE AS $$
-  SELECT l.id, r.id, l.places, l.last - r.block + 1, r.permits, r.capacity, l.soonest, l.seen, r.max_hold, r.floor, r.block,
+  SELECT l.id, r.id, l.places, l.last - r.block + 1, r.permits, r.capacity, l.soonest, l.since, r.max_hold, r.floor, r.block,
       l.channel, r.client, r.info
     FROM jsonb_populate_record(NULL::holdfast.request, l.call::jsonb) r WHERE l.sole IS NOT NULL
 $$;

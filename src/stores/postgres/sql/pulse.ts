@@ -9,23 +9,34 @@ RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = o
 DECLARE
   l record;
   t holdfast.turn;
-  replies jsonb := '[]';
+  -- As texts: adding to a jsonb copies all that is there.
+  answer text;
+  replies text[] := '{}';
   news jsonb := '[]';
   is_durable boolean := false;
 BEGIN
-  FOR l IN SELECT e ->> 'resource' AS resource, e -> 'beats' AS beats FROM jsonb_array_elements(p_lines::jsonb) e
-    ORDER BY holdfast.key_of(p_space, e ->> 'resource') LOOP
+  FOR l IN SELECT k.key, e ->> 'resource' AS resource, e -> 'beats' AS beats
+    FROM jsonb_array_elements(p_lines::jsonb) e, LATERAL (SELECT holdfast.key_of(p_space, e ->> 'resource') AS key OFFSET 0) k
+    ORDER BY k.key LOOP
+    -- Most are about a hold that is alone in its line.
+    answer := CASE WHEN jsonb_array_length(l.beats) = 1 THEN holdfast.renew_sole(l.key, l.beats -> 0, p_at) END;
+    IF answer IS NOT NULL THEN
+      is_durable := true;
+      replies := replies || answer;
+      CONTINUE;
+    END IF;
     t := holdfast.settle(holdfast.open_line(p_space, l.resource, p_channel, false, p_at));
     t := holdfast.settle(holdfast.refresh(t, l.beats));
     t := holdfast.reserve(holdfast.beat_replies(t, l.beats), l.beats);
     IF t.is_changed THEN
       PERFORM holdfast.write_line(t);
+      PERFORM holdfast.make_sole(t, l.beats -> 0 ->> 'id');
     END IF;
     is_durable := is_durable OR t.is_durable;
     news := news || t.news;
-    replies := replies || t.reply;
+    replies := replies || ARRAY(SELECT jsonb_array_elements_text(t.reply));
   END LOOP;
-  RETURN holdfast.answer(replies, news, is_durable);
+  RETURN holdfast.answer(('[' || array_to_string(replies, ',') || ']')::jsonb, news, is_durable);
 END $$;
 
 -- One by one: a join, planned while the table was small, reads the whole line for each beat.

@@ -17,7 +17,7 @@ BEGIN
     UPDATE holdfast.line SET last = greatest(last + 1, least(r.floor + 1, wall + 60000000), wall) + r.block - 1,
         seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall, places = places + 1,
         used = r.permits, capacity = r.capacity, soonest = greatest(wall + shift, seen) + least(r.lease, r.max_hold),
-        sole = r.id, call = p_call, channel = p_channel
+        sole = r.id, since = greatest(wall + shift, seen), call = p_call, channel = p_channel
       WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND last < 9000000000000000
       RETURNING * INTO l;
   END IF;
@@ -46,5 +46,43 @@ BEGIN
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   RETURN jsonb_build_object('reply', jsonb_build_array(expiry > now), 'news', jsonb '[]');
+END $$;
+
+-- Puts a hold that is the only claim of its line into the line's row, from where it is renewed the short way.
+CREATE FUNCTION holdfast.make_sole(t holdfast.turn, p_id text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  c holdfast.claim;
+BEGIN
+  IF t.next IS NOT NULL OR t.pinned IS NOT NULL OR t.used = 0 THEN
+    RETURN;
+  END IF;
+  -- Its fences are the last ones, and no permit is another's.
+  DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id AND d.permits = t.used AND d.fence + d.block - 1 = t.last RETURNING d.* INTO c;
+  IF c.id IS NOT NULL THEN
+    UPDATE holdfast.line SET sole = c.id, since = c.since, channel = c.channel, call = jsonb_build_object('id', c.id, 'client', c.client,
+        'permits', c.permits, 'capacity', c.capacity, 'max_hold', c.max_hold, 'floor', c.floor, 'block', c.block, 'info', c.info)
+      WHERE key = t.key;
+  END IF;
+END $$;
+
+-- Renews a hold that is alone, and gives its answer to a beat; null: it is not, or there is more to do than that.
+CREATE FUNCTION holdfast.renew_sole(p_key bytea, p_beat jsonb, p_at bigint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  wall bigint := holdfast.clock(p_at);
+  p_lease bigint := p_beat -> 'lease';
+  l holdfast.line;
+BEGIN
+  IF p_beat ? 'permits' OR p_beat ? 'block' THEN
+    RETURN NULL;
+  END IF;
+  UPDATE holdfast.line SET seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall,
+      soonest = greatest(soonest, least(greatest(wall + shift, seen) + p_lease, since + (call::json ->> 'max_hold')::bigint))
+    WHERE key = p_key AND sole = p_beat ->> 'id' AND soonest > greatest(wall + shift, seen)
+    RETURNING * INTO l;
+  IF l.id IS NULL THEN
+    RETURN NULL;
+  END IF;
+  RETURN '[' || (p_beat ->> 'n') || ',{"status":"held","fence":' || (l.last - (l.call::json ->> 'block')::bigint + 1)
+    || ',"leaseMs":' || (l.soonest - l.seen)::double precision / 1000 || ',"isWanted":false}]';
 END $$;
 `

@@ -28,6 +28,7 @@ CREATE TABLE holdfast.line (
   soonest bigint,
   next text COLLATE "C",
   sole text COLLATE "C",
+  since bigint,
   call text,
   channel text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
