@@ -36,7 +36,7 @@ export async function mysqlServer() {
   }
   process.once('exit', () => server.kill('SIGKILL'))
   await ready(port)
-  return { url: `mysql://root@127.0.0.1:${port}/bench`, stop }
+  return { url: `mysql://root@127.0.0.1:${port}/bench`, pid: server.pid, stop }
 }
 
 async function ready(port) {

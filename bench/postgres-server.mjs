@@ -40,7 +40,7 @@ export async function postgresServer() {
   process.once('exit', () => server.kill('SIGQUIT'))
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   await ready(url)
-  return { url, stop }
+  return { url, pid: server.pid, stop }
 }
 
 async function run([command, ...args]) {

@@ -27,7 +27,7 @@ export async function redisServer() {
   })
   for await (const text of server.stdout) if (String(text).includes('Ready to accept connections')) break
   server.stdout?.resume()
-  return { url: `redis://127.0.0.1:${port}`, stop }
+  return { url: `redis://127.0.0.1:${port}`, pid: server.pid, stop }
 }
 
 async function freePort() {

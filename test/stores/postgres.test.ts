@@ -122,6 +122,20 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     expect(findings.find(({ about }) => about === 'rights')).toMatchObject({ level: 'fine' })
   })
 
+  it('says how many connections a process needs, and how many more processes have room', async () => {
+    const connections = async (count: number) =>
+      (await client(server.url, { connections: count }).check()).find(({ about }) => about === 'connections')
+    const few = await connections(4)
+    expect(few).toMatchObject({ level: 'fine' })
+    expect(few?.text).toMatch(
+      /^A process like this one opens up to 4, .* so \d+ more such processes have room\.$/,
+    )
+    expect(await connections(10_000)).toMatchObject({
+      level: 'risk',
+      text: expect.stringMatching(/Raise max_connections/),
+    })
+  })
+
   it('refuses a schema that a newer version has made', async () => {
     await client(server.url, { schema: 'newer' })
       .mutex('door')

@@ -23,6 +23,10 @@ interface Settings {
   readonly standbys: number
   readonly names: string
   readonly wallMs: number
+  /** `max_connections`, how many of them are reserved, and how many are open. */
+  readonly most: number
+  readonly reserved: number
+  readonly open: number
 }
 
 const SETTINGS = `SELECT json_build_object(
@@ -31,6 +35,8 @@ const SETTINGS = `SELECT json_build_object(
   'isolation', current_setting('default_transaction_isolation'), 'encoding', current_setting('server_encoding'),
   'commit', current_setting('synchronous_commit'), 'fsync', current_setting('fsync'), 'pages', current_setting('full_page_writes'),
   'standbys', (SELECT count(*) FROM pg_stat_replication), 'names', current_setting('synchronous_standby_names'),
+  'most', current_setting('max_connections')::int, 'reserved', current_setting('superuser_reserved_connections')::int,
+  'open', (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
   'wallMs', extract(epoch FROM clock_timestamp()) * 1000)::text`
 
 /** What `locks.check()` says of the server. */
@@ -45,6 +51,7 @@ export async function checkServer(user: PostgresUser, connection: Connection): P
     checkReplicas(settings),
     checkIsolation(settings),
     checkEncoding(settings),
+    checkConnections(settings, user.connections),
     checkClock(Math.max(0, before - settings.wallMs, settings.wallMs - after)),
     await checkRights(user, connection),
     await checkMessages(user),
@@ -109,6 +116,16 @@ function checkEncoding({ encoding }: Settings): Finding {
   const about = 'encoding'
   if (encoding === 'UTF8') return { level: 'fine', about, text: 'The database is in UTF-8.' }
   const text = `The database is in ${encoding}: names with other characters are refused. Use a database in UTF-8.`
+  return { level: 'risk', about, text }
+}
+
+/** A process that gets no connection for messages still works, but waits longer at each hand-over. */
+function checkConnections({ most, reserved, open }: Settings, needed: number): Finding {
+  const about = 'connections'
+  const room = Math.max(0, Math.floor((most - reserved - open) / needed))
+  const count = `A process like this one opens up to ${needed}, of which one listens. max_connections is ${most}; ${reserved} are reserved and ${open} are open`
+  if (room > 0) return { level: 'fine', about, text: `${count}, so ${room} more such processes have room.` }
+  const text = `${count}: another such process would not have all of its own, and without the one that listens it is served late. Raise max_connections, make pools smaller (connections=2 is enough for one busy lock), or use a pooler and give listen the URL of the server itself.`
   return { level: 'risk', about, text }
 }
 
