@@ -114,11 +114,15 @@ export class Calls {
   }
 
   /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
-  async repeated<T>(deadline: number, call: (attempt: number) => Promise<T>): Promise<T> {
+  async repeated<T>(
+    deadline: number,
+    call: (attempt: number) => Promise<T>,
+    heard = this.#heard,
+  ): Promise<T> {
     const startedAt = this.#env.now()
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.within(this.oneCallUntil(deadline), () => call(attempt))
+        return await this.within(this.oneCallUntil(deadline), () => call(attempt), heard)
       } catch (error) {
         const pauseMs = this.retryInMs(attempt)
         if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline)

@@ -18,7 +18,7 @@ import type {
 } from '../contract/store.js'
 import { Acquisition } from './acquisition.js'
 import { Baton } from './baton.js'
-import { Calls } from './calls.js'
+import { Calls, Heard } from './calls.js'
 import { Claim, type ClaimListener, type ClaimSpec, driftMs, type Entry } from './claim.js'
 import type { Cohort } from './cohort.js'
 import { Cohorts } from './cohorts.js'
@@ -319,7 +319,8 @@ export class Engine {
   async ping(timeoutMs: number): Promise<number> {
     this.throwIfClosed()
     const startedAt = this.env.now()
-    await this.calls.repeated(startedAt + timeoutMs, () => this.connection.pulse([]))
+    // Answers to other calls do not count: who asks for a ping wants one in time.
+    await this.calls.repeated(startedAt + timeoutMs, () => this.connection.pulse([]), new Heard())
     return this.env.now() - startedAt
   }
 
@@ -359,7 +360,7 @@ export class Engine {
     const known = this.#glances.get(resource)
     if (known) return known
     const look = this.calls
-      .within(GLANCE_MS, () => this.#firstLine(resource))
+      .within(GLANCE_MS, () => this.#firstLine(resource), new Heard())
       .catch(() => null)
       .finally(() => this.#glances.delete(resource))
     this.#glances.set(resource, look)

@@ -57,7 +57,7 @@ export interface LockOptions {
 }
 
 export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, maxHold: true, owner: true, label: true }
-export const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true, ...HOLD_OPTIONS }
+const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true, ...HOLD_OPTIONS }
 const TRY_OPTIONS: OptionNames<TryOptions> = { signal: true, ...HOLD_OPTIONS }
 /** What a lock can be told each time: to be waited for, and to be tried. */
 export const EACH_TIME = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }

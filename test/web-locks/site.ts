@@ -47,7 +47,7 @@ export function allSuites(): readonly Suite[] {
 let spaces = 0
 
 /** A space that nobody has used before. */
-export function freshSpace(): string {
+function freshSpace(): string {
   return `web-${process.pid}-${spaces++}`
 }
 

@@ -4,7 +4,7 @@ import { unknownOption } from '../../base/options.js'
 export type PackageName = 'mysql2' | 'mariadb'
 
 /** In the order in which they are looked for. */
-export const PACKAGES: readonly PackageName[] = ['mysql2', 'mariadb']
+const PACKAGES: readonly PackageName[] = ['mysql2', 'mariadb']
 
 /** Where a URL leads. */
 export interface Address {
