@@ -15,7 +15,7 @@ export const RUNTIMES = {
   deno: {
     package: '@deno/linux-x64-glibc',
     execPath: inPackages('@deno/linux-x64-glibc/deno'),
-    execArgv: ['run', '--allow-all', '--no-config'],
+    execArgv: ['run', '--allow-all', '--no-lock'],
   },
 }
 

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { missingRuntimes, RUNTIMES } from '../../scripts/runtimes.mjs'
 import { Child, type RuntimeName, request, tempFolder } from './sqlite/helpers.js'
@@ -40,13 +41,14 @@ describe.skipIf(missing !== null)(`processes of different runtimes${why}`, () =>
     )
   })
 
-  it.each([[], ['--allow-ffi'], ['--allow-ffi', '--allow-read']])(
+  const readCode = `--allow-read=${fileURLToPath(new URL('../..', import.meta.url))}`
+  it.each([[readCode], [readCode, '--allow-ffi'], ['--allow-read', '--allow-ffi']])(
     'are refused under Deno with %j, which keeps the clock or the start of the machine from them',
     (...permissions) => {
       const { href } = new URL('../../dist/import/sqlite.mjs', import.meta.url)
       const input = `import { sqlite } from '${href}'
         try { sqlite('./locks.db') } catch ({ code, message }) { console.log(code, message) }`
-      const args = ['run', '--no-prompt', '--no-config', ...permissions, '-']
+      const args = ['run', '--no-prompt', '--no-lock', ...permissions, '-']
       const said = execFileSync(RUNTIMES.deno.execPath, args, { input, encoding: 'utf8' })
       expect(said).toMatch(/^UNSUPPORTED .*Deno.*--allow-all/)
     },
