@@ -31,6 +31,18 @@ export interface Entry {
   /** Its own where it is one of several readers; who has entered again has that of the outer hold. */
   readonly fence: number
   permits: number
+  /** Set for a hold that its holder has to release: what tells whether anybody still can. */
+  trace?: Trace | null
+}
+
+/** How a hold is noticed that was forgotten. It must not keep the hold alive itself. */
+export interface Trace {
+  /** It was garbage-collected without a release. */
+  isForgotten: boolean
+  /** Where it was acquired; null unless NODE_DEBUG asks for it. */
+  readonly stack: string | null
+  /** What the release would have told. */
+  readonly onRelease: () => void
 }
 
 /**
@@ -129,6 +141,8 @@ export class Claim {
   silentBecause: unknown
   /** Mostly one. Small lists, because there is a claim for every hold, and a set costs as much as a timer. */
   #entries: Entry[] = []
+  /** All its holds were forgotten: it is renewed no more, and ends with its lease. */
+  isForgotten = false
   lostBecause: HoldfastError | null = null
   #lossListeners: ((reason: HoldfastError) => void)[] = []
   #endListeners: (() => void)[] = []
@@ -159,6 +173,7 @@ export class Claim {
   enter(permits: number, fence = this.fence): Entry {
     if (permits > this.permits) throw upgradeRefused(this.resource)
     const entry: Entry = { claim: this, fence, permits }
+    this.isForgotten = false
     this.#entries.push(entry)
     return entry
   }
@@ -175,6 +190,15 @@ export class Claim {
   /** Whether that hold still stands on it. */
   has(entry: Entry): boolean {
     return this.#entries.includes(entry)
+  }
+
+  /** Holds that nobody can release any more stand on it no longer. Gives those that were found now. */
+  dropForgotten(): Entry[] {
+    const forgotten = this.#entries.filter(({ trace }) => trace?.isForgotten === true)
+    if (forgotten.length === 0) return forgotten
+    this.#entries = this.#entries.filter((entry) => !forgotten.includes(entry))
+    this.isForgotten = this.#entries.length === 0
+    return forgotten
   }
 
   get isEntered(): boolean {

@@ -5,6 +5,7 @@ import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import { type Claim, type Entry, leaseForMs } from './claim.js'
 import { type Engine, notHeld } from './engine.js'
+import { unwatchHold } from './forgotten.js'
 import { encodePassed } from './passed.js'
 
 /**
@@ -167,6 +168,7 @@ export class Hold implements AsyncDisposable {
    */
   release(): Promise<boolean> {
     if (!this.#released) {
+      unwatchHold(this.#entry)
       this.#released = this.#engine.leave(this.#entry)
       // The claim may live on under other holds of the same owner; what becomes of it is no longer this one's business.
       this.#unhook()
@@ -204,6 +206,8 @@ export class Hold implements AsyncDisposable {
     this.#throwIfNotHeld()
     if (this.#claim.isSharedBeside(this.fence)) throw notAlone(this.resource)
     await this.#engine.renew(this.#claim, {})
+    // It is another's to release: until it is adopted it lasts, whether or not this object does.
+    unwatchHold(this.#entry)
     return encodePassed(this.#engine.space, this.#claim)
   }
 

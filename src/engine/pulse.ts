@@ -4,6 +4,7 @@ import type { Beat, BeatReply, Capabilities, Connection, Gone, Held, Waiting } f
 import { Agenda } from './agenda.js'
 import { type Calls, Heard } from './calls.js'
 import { type Claim, driftMs } from './claim.js'
+import { tellOfForgotten } from './forgotten.js'
 import { Window } from './window.js'
 
 /** A pulse is due after this part of the time that the last one bought, so that two may fail before anything is lost. */
@@ -127,6 +128,7 @@ export class Pulse {
     for (const claim of this.#context.claims()) {
       if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
       this.#endSilence(claim, now)
+      if (claim.phase === 'held' && claim.dueAt <= now) tellOfForgotten(claim)
       if (!canBeat(claim) || claim.dueAt > now + claim.intervalMs * TRAVEL_ALONG) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
@@ -331,7 +333,7 @@ export class Pulse {
 }
 
 function canBeat(claim: Claim): boolean {
-  return !claim.isBeating && (claim.phase === 'held' || claim.phase === 'waiting')
+  return !claim.isBeating && !claim.isForgotten && (claim.phase === 'held' || claim.phase === 'waiting')
 }
 
 /** When something has to be done about a claim. One whose beat is on its way comes back with the reply. */

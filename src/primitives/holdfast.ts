@@ -3,11 +3,13 @@ import { type Duration, toMs } from '../base/duration.js'
 import { type Env, systemEnv } from '../base/env.js'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import { nothing } from '../base/nothing.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
 import type { Finding, Store } from '../contract/store.js'
 import type { ClaimSpec } from '../engine/claim.js'
 import { Engine } from '../engine/engine.js'
+import { watchHold } from '../engine/forgotten.js'
 import { Hold } from '../engine/hold.js'
 import { acquireTimeout } from '../engine/limits.js'
 import { Owners } from '../engine/owners.js'
@@ -499,7 +501,9 @@ export class Holdfast implements AsyncDisposable {
     const entry = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })
     if (!entry) throw acquireTimeout(resource, 0)
     if (spec.owner !== null && isReentrant) this.#context.owners.remember(entry.claim)
-    return new Hold(this.#engine, entry)
+    const hold = new Hold(this.#engine, entry)
+    watchHold(this.#engine, entry, hold, nothing)
+    return hold
   }
 
   /**

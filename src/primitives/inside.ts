@@ -1,12 +1,15 @@
 import { HoldfastError } from '../base/errors.js'
 import { currentFrame, Frame } from '../engine/flow.js'
+import { watchHold } from '../engine/forgotten.js'
 import { Hold } from '../engine/hold.js'
 import type { Entrance, LockContext } from './entrance.js'
 
 /** The hold of an entrance that is not a `run`. Without a callback nobody knows where its inside ends, so it keeps nobody of its frame out. */
 export function holdOf(context: LockContext, { entry, leaveTurn, leaveFrame }: Entrance): Hold {
   leaveTurn()
-  return new Hold(context.engine, entry, leaveFrame)
+  const hold = new Hold(context.engine, entry, leaveFrame)
+  watchHold(context.engine, entry, hold, leaveFrame)
+  return hold
 }
 
 /** What to run inside one or several holds. */

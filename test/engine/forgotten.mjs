@@ -1,0 +1,25 @@
+// Forgets holds, collects the garbage, and tells which of them are left in the line.
+import { Holdfast } from 'holdfast'
+import { memory } from 'holdfast/memory'
+
+const locks = new Holdfast(memory())
+const options = { lease: 300 }
+const kept = await locks.mutex('kept').acquire(options)
+await locks.mutex('forgotten').acquire({ ...options, label: 'nightly' })
+;(await locks.mutex('watched').acquire(options)).signal.addEventListener('abort', () =>
+  console.log('watched aborts'),
+)
+const passed = await (await locks.mutex('passed').acquire(options)).export()
+const next = locks.mutex('forgotten').acquire(options)
+const run = locks.mutex('run').run(async () => {
+  await next
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  return 'ran'
+}, options)
+const collecting = setInterval(() => globalThis.gc(), 20)
+const later = await next
+console.log(await run, later.isValid, kept.isValid, (await locks.adopt(passed)).isValid)
+clearInterval(collecting)
+await later.release()
+await kept.release()
+await locks.close({ drain: 0 })
