@@ -2,7 +2,7 @@ import { createSentinel } from 'redis'
 import { afterEach, expect, it } from 'vitest'
 import { Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
-import { eventually, inTime } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, settled } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { startRedis } from '../servers/redis.js'
 import { startRedisCluster } from '../servers/redis-cluster.js'
@@ -58,6 +58,28 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     expect(await hold.release()).toBe(true)
     expect((await inTime('the next one', next)).fence).toBeGreaterThan(hold.fence)
   })
+
+  it.each(['ioredis', 'redis'] as const)(
+    'with Sentinels: an old master that comes back is left before it is demoted, through %s',
+    async (driver) => {
+      const group = await startRedisSentinel()
+      endings.push(() => group.stop())
+      const locks = client(group.url, { driver, replicas: 1, replicaTimeout: 100 })
+      await locks.mutex('door').acquire({ lease: LEASE_MS })
+      const old = await group.master()
+      // Nobody can demote it, however long this takes.
+      await old.cli('acl', 'setuser', 'default', '-replicaof', '-slaveof')
+      const next = await group.pauseMaster()
+      old.resume()
+      // The new one has no replica either, so nothing is granted there; but it was asked.
+      const asking = settled(locks.mutex('window').acquire({ lease: LEASE_MS }))
+      await eventually('a request at the new master', async () => (await next.cli('keys', '*window*')) !== '')
+      await locks.close()
+      await asking
+      expect(await old.info('role')).toBe('master')
+    },
+    90_000,
+  )
 
   it.each(['ioredis', 'redis'] as const)(
     'in a Cluster: what a replica had is kept, through %s',

@@ -48,8 +48,10 @@ async function send({ runner, replicas }: RedisUser, groups: readonly Group[], b
   if (!replicas) return String(await runner.run(pulseScript, keys, args))
   const { reply, acknowledged } = await runner.runDurably(pulseScript, keys, args, replicas)
   // A renewal that a fail-over could lose must not be relied upon.
-  if (acknowledged < replicas.count)
+  if (acknowledged < replicas.count) {
+    runner.suspect()
     throw outOfReach(`only ${acknowledged} of ${replicas.count} replicas have the renewal`)
+  }
   return String(reply)
 }
 

@@ -81,6 +81,13 @@ export class Ears {
     ear?.close()
   }
 
+  /** What is heard may come from the wrong server. */
+  reopen(): void {
+    if (!this.#ear) return
+    this.close()
+    this.#retry()
+  }
+
   #open(): Promise<void> {
     this.#opening ??= this.#openOnce().finally(() => {
       this.#opening = undefined

@@ -80,6 +80,11 @@ export function isForbidden(message: string): boolean {
   return message.includes("user executing the script can't") || replyCode(message) === 'NOPERM'
 }
 
+/** Whether the server takes no writes, because it follows another one. */
+export function isReplica(error: unknown): boolean {
+  return messageOf(error).includes('READONLY')
+}
+
 /** The code that a server's error begins with; null: the error is the client's own, so there was no answer. */
 function replyCode(message: string): string | null {
   return /^(?:-)?([A-Z][A-Z0-9]+)(?: |$)/.exec(message)?.[1] ?? null

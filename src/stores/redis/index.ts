@@ -87,6 +87,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     clock: options.env ?? null,
     prefix: checkPrefix(options.prefix ?? address?.prefix ?? 'holdfast'),
     replicas: checkReplicas(options),
+    isSentinel: address?.kind === 'sentinel',
     hint: address?.tls ? `no connection by TLS so far; ${NO_TLS_THERE}` : null,
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })

@@ -7,6 +7,8 @@ import { Silence } from './silence.js'
 
 /** A failure to open is told again for so long. */
 const PAUSE_MS = 20
+/** The Sentinels are asked again at most this often: with its replica gone, the right master fails WAIT as well. */
+const SUSPECT_EVERY_MS = 1000
 
 export interface RunnerOptions {
   readonly env: Env
@@ -16,6 +18,10 @@ export interface RunnerOptions {
   readonly replicas: Replicas | null
   /** What to say where no connection is made, and there is no answer either; null: nothing. */
   readonly hint: string | null
+  /** Whether Sentinels say which server is the master. */
+  readonly isSentinel: boolean
+  /** The server is left because it need not be the master any more. */
+  onSuspicion(): void
   /** null: the server's clock, as it must be. A simulation gives its own. */
   readonly clock: Env | null
 }
@@ -27,6 +33,8 @@ export class Runner {
   #opening: Promise<Driver> | undefined
   driver: Driver | undefined
   #silence: Silence | undefined
+  #leave: () => void = () => {}
+  #suspectFrom = 0
 
   constructor(options: RunnerOptions) {
     this.#options = options
@@ -66,8 +74,22 @@ export class Runner {
       this.#forget(opening)
       void driver.close()
     }
+    this.#leave = leave
     this.#silence = new Silence(this.#options.env, leave)
     void ended.then(leave)
+  }
+
+  /**
+   * The server has too few replicas, or takes no writes: it may be an old master that came back, which its Sentinels take care of seconds
+   * later. So it is left, and the next call asks them. Only where we have opened the connection.
+   */
+  suspect(): void {
+    const { env, isSentinel, onSuspicion } = this.#options
+    const now = env.now()
+    if (!isSentinel || !this.driver?.ended || now < this.#suspectFrom) return
+    this.#suspectFrom = now + SUSPECT_EVERY_MS
+    this.#leave()
+    onSuspicion()
   }
 
   #forget(opening: Promise<Driver>): void {

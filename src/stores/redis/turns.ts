@@ -1,5 +1,5 @@
 import type { Driver, Replicas } from './driver.js'
-import { explain, explainReply } from './failures.js'
+import { explain, explainReply, isReplica } from './failures.js'
 import { turnScript } from './lua/turn.js'
 import type { Runner } from './runner.js'
 
@@ -76,6 +76,7 @@ export class Turns {
       const answers = text.split(',')
       for (const [index, call] of calls.entries()) settle(call, answers[index] ?? '', isSafe)
     } catch (error) {
+      if (isReplica(error)) this.#runner.suspect()
       for (const call of calls) call.reject(explain(error))
     }
   }
@@ -86,7 +87,9 @@ export class Turns {
     const isOnlyRelease = args.every((call) => call.startsWith('release '))
     const wanted = isOnlyRelease ? { count: 0, timeoutMs: 1 } : this.#replicas
     const { reply, acknowledged } = await this.#runner.runDurably(turnScript, keys, args, wanted)
-    return { text: String(reply), isSafe: acknowledged >= this.#replicas.count }
+    const isSafe = acknowledged >= this.#replicas.count
+    if (!isSafe && !isOnlyRelease) this.#runner.suspect()
+    return { text: String(reply), isSafe }
   }
 }
 

@@ -4,7 +4,7 @@ import { Ears } from './ears.js'
 import { Runner, type RunnerOptions } from './runner.js'
 import { Turns } from './turns.js'
 
-export interface RedisUserOptions extends RunnerOptions {
+export interface RedisUserOptions extends Omit<RunnerOptions, 'onSuspicion'> {
   readonly prefix: string
 }
 
@@ -22,7 +22,7 @@ export class RedisUser {
     this.env = options.env
     this.prefix = options.prefix
     this.replicas = options.replicas
-    this.runner = new Runner(options)
+    this.runner = new Runner({ ...options, onSuspicion: () => this.ears.reopen() })
     this.turns = new Turns(this.runner, options.replicas)
     this.ears = new Ears(options.env, options.prefix, () => this.runner.open())
   }
