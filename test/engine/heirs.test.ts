@@ -64,7 +64,7 @@ class Door {
 
   async close(): Promise<void> {
     this.store.heal()
-    await this.world.until(Promise.all([this.#locks.close(), this.#other.close()]))
+    await this.world.until(Promise.all([this.#locks, this.#other].map((each) => each.close({ drain: 0 }))))
     expect(await this.line()).toEqual([])
   }
 }

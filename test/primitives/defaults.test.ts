@@ -6,7 +6,7 @@ const store = memory()
 
 function client(options: HoldfastOptions = {}): Holdfast {
   const locks = new Holdfast(store, options)
-  onTestFinished(() => locks.close())
+  onTestFinished(() => locks.close({ drain: 0 }))
   return locks
 }
 

@@ -7,7 +7,7 @@ import { InterceptedStore } from '../../src/testing/conformance/intercepted-stor
 
 function client(store: Store, options: HoldfastOptions = {}): Holdfast {
   const locks = new Holdfast(store, options)
-  onTestFinished(() => locks.close())
+  onTestFinished(() => locks.close({ drain: 0 }))
   return locks
 }
 
