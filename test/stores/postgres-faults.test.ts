@@ -26,7 +26,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     options: ConstructorParameters<typeof Holdfast>[1] = {},
   ): Holdfast => {
     const locks = new Holdfast(postgres(url), { order: 'strict', ...options })
-    endings.push(() => locks.close().catch(() => {}))
+    endings.push(() => locks.close({ drain: 0 }).catch(() => {}))
     return locks
   }
   async function waiters(locks: Holdfast): Promise<number> {
@@ -148,7 +148,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
       const locks = new Holdfast(postgres(server.url.replace('postgres@', 'cramped@')), {
         storeTimeout: '4s',
       })
-      endings.push(() => locks.close().catch(() => {}))
+      endings.push(() => locks.close({ drain: 0 }).catch(() => {}))
       const first = await locks.mutex('first').acquire({ lease: '2m' })
       disk.fill()
       const holds: Hold[] = []

@@ -33,7 +33,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
   const client = (from: string | PostgresPool = server.url, options: PostgresOptions = {}): Holdfast => {
     // Strict, so that everybody who waits does so in the store.
     const locks = new Holdfast(postgres(from, options), { space: `space ${Math.random()}`, order: 'strict' })
-    endings.push(() => locks.close())
+    endings.push(() => locks.close({ drain: 0 }))
     return locks
   }
   const raw = (
@@ -260,7 +260,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     }
     const store = postgres(slow)
     const locks = new Holdfast(store, { space: `space ${Math.random()}` })
-    endings.push(() => locks.close())
+    endings.push(() => locks.close({ drain: 0 }))
     await locks.mutex('door').run(() => {})
     await eventually('messages', () => store.capabilities.askNextEveryMs === null, 30_000)
   }, 60_000)

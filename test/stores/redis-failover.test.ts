@@ -24,7 +24,7 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
   })
   const client = (from: Parameters<typeof redis>[0], options: RedisOptions): Holdfast => {
     const locks = new Holdfast(redis(from, options), { storeTimeout: '30s' })
-    endings.push(() => locks.close())
+    endings.push(() => locks.close({ drain: 0 }))
     return locks
   }
 

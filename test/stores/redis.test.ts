@@ -24,7 +24,7 @@ describeOn('redis', 'the Redis store', () => {
 
   const client = (from: string | RedisClient = server.url, options: HoldfastOptions = {}): Holdfast => {
     const locks = new Holdfast(redis(from), options)
-    endings.push(() => locks.close())
+    endings.push(() => locks.close({ drain: 0 }))
     return locks
   }
   const raw = (
