@@ -31,6 +31,12 @@ export async function loadPackage<Name extends string>(
   throw new HoldfastError('UNSUPPORTED', message, { store })
 }
 
+/** What has an export of that name: the module, or its default export, where a bundler gives only that. */
+export function moduleWith<T>(name: string, module: unknown): T {
+  const { default: inner } = module as { default?: unknown }
+  return (name in Object(module) ? module : inner) as T
+}
+
 export function firstLine(error: unknown): string {
   return String(error instanceof Error ? error.message : error).split('\n', 1)[0] ?? ''
 }

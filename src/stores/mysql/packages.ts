@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { type Loader, loadPackage } from '../../drivers/packages.js'
+import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
 import type { Address, PackageName } from './address.js'
 import { Driver } from './driver.js'
 
@@ -82,6 +82,5 @@ async function loadModule(
   wanted: PackageName | undefined,
 ): Promise<{ name: PackageName; module: PackageModule }> {
   const loaded = await loadPackage({ loaders: LOADERS, name: wanted, what: 'MySQL driver', store: 'mysql' })
-  const module = loaded.module as PackageModule & { readonly default: PackageModule }
-  return { name: loaded.name, module: typeof module.createPool === 'function' ? module : module.default }
+  return { name: loaded.name, module: moduleWith('createPool', loaded.module) }
 }

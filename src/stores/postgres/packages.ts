@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
-import { type Loader, loadPackage } from '../../drivers/packages.js'
+import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
 import type { Driver } from './driver.js'
 import { PgDriver, type PgPool } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
@@ -36,9 +36,7 @@ export interface Address {
 }
 
 interface PgModule {
-  readonly default: {
-    readonly Pool: new (options: object) => PgPool & { on(event: 'error', run: () => void): void }
-  }
+  readonly Pool: new (options: object) => PgPool & { on(event: 'error', run: () => void): void }
 }
 
 interface PostgresJsModule {
@@ -57,12 +55,12 @@ export async function openAddress(address: Address, env: Env): Promise<Driver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'PostgreSQL driver', store: 'postgres' }
   const { name, module } = await loadPackage(wanted)
   return name === 'pg'
-    ? new PgDriver(openPool(module as PgModule, address), true, env)
+    ? new PgDriver(openPool(moduleWith('Pool', module), address), true, env)
     : new PostgresJsDriver(openSql(module as PostgresJsModule, address), true)
 }
 
 function openPool(module: PgModule, { url, connections, tls }: Address): PgPool {
-  const pool = new module.default.Pool({
+  const pool = new module.Pool({
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,

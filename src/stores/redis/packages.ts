@@ -1,4 +1,4 @@
-import { type Loader, loadPackage } from '../../drivers/packages.js'
+import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
 import type { Address } from './address.js'
 import type { Driver } from './driver.js'
 import { outOfReach } from './failures.js'
@@ -51,8 +51,8 @@ export async function openAddress(address: Address): Promise<Driver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'Redis client', store: 'redis' }
   const { name, module } = await loadPackage(wanted)
   return name === 'redis'
-    ? openNodeRedis(module as NodeRedisModule, address)
-    : openIoredis(module as IoredisModule, address)
+    ? openNodeRedis(moduleWith('createClient', module), address)
+    : openIoredis(moduleWith('Redis', module), address)
 }
 
 /**
