@@ -39,8 +39,8 @@ async function lines(locks: Holdfast) {
 it('gives a handed-off hold out only after its own pulse, where the store wants that', async () => {
   const store = memory()
   const { wrapped, letPulsesThrough, counts } = confirming(store)
-  await using others = new Holdfast(store)
-  await using careful = new Holdfast(wrapped)
+  await using others = new Holdfast(store, { drain: 0 })
+  await using careful = new Holdfast(wrapped, { drain: 0 })
   const first = await others.mutex('r').acquire()
   let isHeld = false
   const waiting = careful.mutex('r').acquire()

@@ -65,7 +65,7 @@ it('gives up at the end of the wait where a hold is over before it is given out'
     .acquire({ maxHold: 10, wait: 200 })
     .catch((error) => error)
   expect(['ACQUIRE_TIMEOUT', undefined]).toContain(outcome.code)
-  await locks.close()
+  await locks.close({ drain: 0 })
 })
 
 it('keeps to the wait of each caller of one owner', async () => {
@@ -91,7 +91,7 @@ it('lets a run settle whose nested hold is lost and never released', async () =>
     .run(async () => void (await mutex.acquire()), { maxHold: 100 })
     .catch((error) => error.code)
   expect(await virtual.until(run, 500)).toBe('HOLD_LOST')
-  await virtual.until(locks.close())
+  await virtual.until(locks.close({ drain: 0 }))
 })
 
 it('does not abort the signal of a hold that was released before the loss', async () => {
@@ -109,7 +109,7 @@ it('does not abort the signal of a hold that was released before the loss', asyn
   )
   await expect(virtual.until(outer)).rejects.toMatchObject({ code: 'HOLD_LOST' })
   expect(isInnerAborted).toBe(false)
-  await virtual.until(locks.close())
+  await virtual.until(locks.close({ drain: 0 }))
 })
 
 it('makes the adopter the owner that it names', async () => {
@@ -128,7 +128,7 @@ it('robs nobody when the fence to break stands in the wrong place', async () => 
   const misplaced = hold.fence as unknown as { fence: number }
   await expect(locks.breakHold('r', misplaced)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   expect(hold.isValid).toBe(true)
-  await locks.close()
+  await locks.close({ drain: 0 })
 })
 
 it('gives nothing out to one who asks anew, or closes again, at the very moment of closing', async () => {
@@ -142,9 +142,9 @@ it('gives nothing out to one who asks anew, or closes again, at the very moment 
         .acquire()
         .catch((error) => error.code),
     )
-    asked.push(locks.close())
+    asked.push(locks.close({ drain: 0 }))
   })
-  await locks.close()
+  await locks.close({ drain: 0 })
   expect(await Promise.all(asked)).toEqual(['CLOSED', undefined])
 })
 
@@ -165,7 +165,7 @@ it.each(['fair', '', null, 1])('connects nothing for a client with the order %j'
   const locks = new Holdfast(counting)
   for (const make of [() => locks.mutex('r', options), () => locks.readWrite('r', options)])
     expect(make).toThrow("order must be 'cohort' or 'strict'")
-  await locks.close()
+  await locks.close({ drain: 0 })
 })
 
 /** A client whose clock can go on while its timers do not, as it is straight after a process has stood still. */
@@ -206,7 +206,7 @@ it('waits for no outer hold of its own whose time is over, also where a late ans
     { lease: 900 },
   )
   await expect(virtual.until(work)).rejects.toMatchObject({ code: 'HOLD_LOST' })
-  await virtual.until(locks.close())
+  await virtual.until(locks.close({ drain: 0 }))
 })
 
 it('lets an owner wait for no earlier hold of his own whose time is over', async () => {
@@ -220,5 +220,5 @@ it('lets an owner wait for no earlier hold of his own whose time is over', async
   expect(signal.aborted).toBe(true)
   slow.letGo()
   expect((await virtual.until(again, 10_000)).isValid).toBe(true)
-  await virtual.until(locks.close())
+  await virtual.until(locks.close({ drain: 0 }))
 })

@@ -24,7 +24,7 @@ it('forgets a hold that was lost, also when nobody ever releases it', async () =
   const hold = await locks.mutex('lost').acquire({ maxHold: 20 })
   await locks.mutex('kept').acquire()
   await expect.poll(() => hold.signal.aborted).toBe(true)
-  await locks.close()
+  await locks.close({ drain: 0 })
   // What it still knows of, it gives back at the end.
   expect(released).toEqual(['kept'])
 })
@@ -46,5 +46,5 @@ it('lets many waiters share one signal without a warning', async () => {
   expect(warnings).toEqual([])
   process.off('warning', onWarning)
   await hold.release()
-  await locks.close()
+  await locks.close({ drain: 0 })
 })

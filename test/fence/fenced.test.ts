@@ -16,7 +16,7 @@ it('a hold is what a guard takes', async () => {
   expect(() => guard.check(first)).toThrow(
     expect.objectContaining({ code: 'STALE_FENCE', newestFence: second.fence, resource: 'r' }),
   )
-  await locks.close()
+  await locks.close({ drain: 0 })
 })
 
 it('a hold that is shared is refused, a writer is not', async () => {
@@ -30,7 +30,7 @@ it('a hold that is shared is refused, a writer is not', async () => {
   for (const hold of shared)
     expect(() => guard.check(hold)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
   guard.check(await locks.readWrite('d').write.acquire())
-  await locks.close()
+  await locks.close({ drain: 0 })
 })
 
 it('a client that is none is refused', () => {

@@ -19,8 +19,8 @@ function openLock(): { locks: Holdfast; others: Holdfast } {
   const path = join(tempFolder(), 'locks.db')
   const [locks, others] = [new Holdfast(sqlite(path)), new Holdfast(sqlite(path))]
   onTestFinished(async () => {
-    await locks.close()
-    await others.close()
+    await locks.close({ drain: 0 })
+    await others.close({ drain: 0 })
   })
   return { locks, others }
 }

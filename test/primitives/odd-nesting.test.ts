@@ -29,8 +29,8 @@ const codeOf = (error: unknown) => (error instanceof HoldfastError ? error.code 
 
 it('what was passed on before a downgrade can no longer be adopted', async () => {
   const store = memory()
-  await using mine = new Holdfast(store)
-  await using theirs = new Holdfast(store)
+  await using mine = new Holdfast(store, { drain: 0 })
+  await using theirs = new Holdfast(store, { drain: 0 })
   const writer = await mine.readWrite('x').write.acquire()
   const passed = await writer.export()
   await writer.downgrade()
@@ -42,7 +42,7 @@ it('what was passed on before a downgrade can no longer be adopted', async () =>
 })
 
 it('a run that gave its hold back does not enter the hold of its owner', async () => {
-  await using locks = new Holdfast(memory())
+  await using locks = new Holdfast(memory(), { drain: 0 })
   const door = locks.mutex('door')
   const outside = await door.acquire({ owner: 'job' })
   await door.run(
@@ -56,7 +56,7 @@ it('a run that gave its hold back does not enter the hold of its owner', async (
 })
 
 it('a nested run that gave its hold back still is inside the outer one', async () => {
-  await using locks = new Holdfast(memory())
+  await using locks = new Holdfast(memory(), { drain: 0 })
   const door = locks.mutex('door')
   await door.run(() =>
     door.run(async (inner) => {
@@ -67,7 +67,7 @@ it('a nested run that gave its hold back still is inside the outer one', async (
 })
 
 it('the outer run settles after the work of a nested one that gave its hold back early', async () => {
-  await using locks = new Holdfast(memory())
+  await using locks = new Holdfast(memory(), { drain: 0 })
   const door = locks.mutex('door')
   const order: string[] = []
   await door.run(() => {
@@ -82,7 +82,7 @@ it('the outer run settles after the work of a nested one that gave its hold back
 })
 
 it('holds on one claim can be given back at the same time', async () => {
-  await using locks = new Holdfast(memory())
+  await using locks = new Holdfast(memory(), { drain: 0 })
   const { read, write } = locks.readWrite('x')
   const writer = await write.acquire({ owner: 'me' })
   const reader = await read.acquire({ owner: 'me' })
@@ -92,7 +92,7 @@ it('holds on one claim can be given back at the same time', async () => {
 it('a nested run that waits for its turn is sent on when the hold is lost, and away at close', async () => {
   const store = memory()
   const locks = new Holdfast(store)
-  await using other = new Holdfast(store)
+  await using other = new Holdfast(store, { drain: 0 })
   const door = locks.mutex('door')
   const nested: Promise<string>[] = []
   const outer = door.run(async () => {
@@ -105,7 +105,7 @@ it('a nested run that waits for its turn is sent on when the hold is lost, and a
   await other.breakHold('door')
   await expect(outer).rejects.toMatchObject({ code: 'HOLD_LOST' })
   await taken
-  await locks.close()
+  await locks.close({ drain: 0 })
   expect(await Promise.all(nested)).toEqual(['CLOSED'])
 })
 
@@ -120,8 +120,8 @@ it('a count-down after a reset counts, also behind one that had nothing to do', 
     await mayGoOn.promise
     return value
   })
-  await using theirs = new Holdfast(store)
-  await using mine = new Holdfast(slow)
+  await using theirs = new Holdfast(store, { drain: 0 })
+  await using mine = new Holdfast(slow, { drain: 0 })
   await theirs.latch('l', 1).countDown()
   const idle = mine.latch('l', 1).countDown()
   await hasRead.promise
@@ -140,8 +140,8 @@ it('once does not begin with a hold that was lost while the start was written do
     await other.breakHold('once:job')
     return outcome
   })
-  await using other = new Holdfast(store)
-  await using locks = new Holdfast(slow)
+  await using other = new Holdfast(store, { drain: 0 })
+  await using locks = new Holdfast(slow, { drain: 0 })
   let begun = 0
   const run = locks.once('job', { atLeast: '1m', atMost: '1m' }, () => begun++)
   await expect(run).rejects.toMatchObject({ code: 'HOLD_LOST' })
@@ -156,8 +156,8 @@ it('a candidate that lost its hold before it was announced stands again, and not
     if (robberies-- > 0) await other.breakHold('election:e')
     return outcome
   })
-  await using other = new Holdfast(store)
-  await using locks = new Holdfast(slow)
+  await using other = new Holdfast(store, { drain: 0 })
+  await using locks = new Holdfast(slow, { drain: 0 })
   const leadership = await locks.election('e').campaign({ id: 'me' })
   expect(leadership.isLeader).toBe(true)
   expect(Holdfast.contextOf(locks).leaderships.size).toBe(1)
@@ -172,19 +172,19 @@ it('close waits for a release that is under way', async () => {
     if (lost-- > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'lost', { retryable: true })
     return real.release(resource, id)
   })
-  await using other = new Holdfast(store)
+  await using other = new Holdfast(store, { drain: 0 })
   const locks = new Holdfast(flaky)
   const hold = await locks.mutex('door').acquire()
   const released = hold.release()
-  await locks.close()
+  await locks.close({ drain: 0 })
   expect(await released).toBe(true)
   expect(await other.mutex('door').isLocked()).toBe(false)
 })
 
 it('an owner enters the hold that it adopted while another wait of it gave up', async () => {
   const store = memory()
-  await using mine = new Holdfast(store)
-  await using theirs = new Holdfast(store)
+  await using mine = new Holdfast(store, { drain: 0 })
+  await using theirs = new Holdfast(store, { drain: 0 })
   const hold = await mine.mutex('door').acquire()
   const passed = await hold.export()
   const pending = theirs.mutex('door').acquire({ owner: 'o', wait: 50 }).catch(codeOf)
@@ -199,7 +199,7 @@ it('all() gives up in time although its first holds end before it has the last',
     if (request.resource === 'd') await passed(100)
     return real.claim(request)
   })
-  await using locks = new Holdfast(late)
+  await using locks = new Holdfast(late, { drain: 0 })
   const acquired = locks.all(['a', 'b', 'c', 'd']).acquire({ lease: 50, maxHold: 50, wait: 250 })
   await expect(acquired).rejects.toMatchObject({
     code: 'ACQUIRE_TIMEOUT',
@@ -213,7 +213,7 @@ it('a try whose answers all come too late to be worth anything ends with the sto
     await passed(40)
     return reply
   })
-  await using locks = new Holdfast(late, { storeTimeout: 300 })
+  await using locks = new Holdfast(late, { storeTimeout: 300, drain: 0 })
   const tried = locks.mutex('door').tryAcquire({ lease: 20, maxHold: 20 })
   await expect(tried).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })

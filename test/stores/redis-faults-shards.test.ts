@@ -20,6 +20,7 @@ describeOn('redis', 'a master of a Redis Cluster that dies', () => {
     const until = now() + 2 * LEASE_MS
     await eventually('two leases', () => now() > until)
     expect(holds.slice(1).map(({ isValid }) => isValid)).toEqual([true, true])
+    // Also while the client opens the Cluster anew, which it cannot before the replica is promoted.
     await locks.close()
     await cluster.stop()
   })

@@ -82,7 +82,9 @@ describeOn('redis', 'the Redis store over TLS, with a private authority', () => 
       onTestFinished(() => void end())
       // No pulse comes in time.
       const [one, two] = [1, 2].map(() => new Holdfast(redis(client), { presence: '10m' }))
-      onTestFinished(async () => void (await Promise.all([one?.close(), two?.close()])))
+      onTestFinished(
+        async () => void (await Promise.all([one?.close({ drain: 0 }), two?.close({ drain: 0 })])),
+      )
       const hold = await one?.mutex(name).acquire({ lease: '10m' })
       const next = two?.mutex(name).acquire({ lease: '10m' })
       await eventually('one who waits', async () => {

@@ -215,7 +215,7 @@ describeOn('redis', 'the Redis store', () => {
     const impatient = new Holdfast(redis(server.url, { replicas: 1, replicaTimeout: 20 }), {
       storeTimeout: 1500,
     })
-    endings.push(() => impatient.close())
+    endings.push(() => impatient.close({ drain: 0 }))
     // If this process stands still for that time, it has not heard why.
     await eventually('the reason', async () => {
       const error = await rejectsWith('STORE_UNAVAILABLE', impatient.mutex('door').acquire({ lease: '10m' }))

@@ -10,6 +10,9 @@ const PAUSE_MS = 20
 /** The Sentinels are asked again at most this often: with its replica gone, the right master fails WAIT as well. */
 const SUSPECT_EVERY_MS = 1000
 
+/** How long a close waits for a connection that is being opened. */
+const OPEN_BEFORE_CLOSE_MS = 1000
+
 export interface RunnerOptions {
   readonly env: Env
   openDriver(): Promise<Driver>
@@ -130,8 +133,13 @@ export class Runner {
     this.#opening = undefined
     this.driver = undefined
     this.#stopWatching()
-    const driver = await opening?.catch(() => undefined)
-    await driver?.close()
+    const closing = opening?.then((driver) => driver.close()).catch(() => {})
+    if (!closing) return
+    // A Cluster without one of its masters takes long to open: then it is closed when it is open.
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.env.timer(OPEN_BEFORE_CLOSE_MS, resolve, { keepAlive: true })
+      void closing.then(resolve).then(cancel)
+    })
   }
 
   #scriptOf(scripts: Scripts): Script {

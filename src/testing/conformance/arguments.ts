@@ -28,7 +28,7 @@ const WRONG_TEXTS: readonly unknown[] = ['', 42, null, 'x'.repeat(1001)]
 const DURATIONS: Readonly<Record<'lease' | 'maxHold' | 'wait', readonly unknown[]>> = {
   // A hold that outlives a dead holder for ever is not offered: neither 0 nor Infinity.
   lease: [0, 1, Infinity],
-  maxHold: [0, Infinity],
+  maxHold: [0],
   wait: [-Infinity],
 }
 
