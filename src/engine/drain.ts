@@ -7,14 +7,14 @@ export interface DrainContext {
   readonly env: Env
   /** The client's claims. */
   claims(): Iterable<Claim>
-  /** The holds that the closing caller is inside of: they cannot end before it is done. */
-  readonly own: ReadonlySet<Entry>
 }
 
 /** Gives running work time to finish before its holds are taken away. */
 export class Drain {
   readonly #context: DrainContext
   readonly #over = deferred<void>()
+  /** The holds that closing callers are inside of: they cannot end before the closing is done. */
+  readonly #own = new Set<Entry>()
   #endsAt = Infinity
   #cancel: Cancel = nothing
   #isOver = false
@@ -31,11 +31,17 @@ export class Drain {
     return this.#over.promise
   }
 
+  /** A caller that closes inside its own `run` would wait for itself. Counts with the next look. */
+  exclude(own: Iterable<Entry>): void {
+    for (const entry of own) this.#own.add(entry)
+  }
+
   /** It ends after this time at the latest. Called again, the shorter time counts. */
   endWithin(ms: number): void {
     const { env } = this.#context
     const endsAt = env.now() + ms
-    if (this.#isOver || endsAt > this.#endsAt) return
+    if (this.#isOver) return
+    if (endsAt > this.#endsAt) return this.look()
     this.#cancel()
     this.#endsAt = endsAt
     if (ms === 0) return this.#end()
@@ -46,7 +52,7 @@ export class Drain {
   /** A hold may have ended: with the last one, the drain does. */
   look(): void {
     if (this.#isOver) return
-    for (const claim of this.#context.claims()) if (claim.isHeldBeside(this.#context.own)) return
+    for (const claim of this.#context.claims()) if (claim.isHeldBeside(this.#own)) return
     this.#end()
   }
 

@@ -414,14 +414,17 @@ export class Engine {
    * bounded by the store's time-out. Called again, the shorter drain counts.
    */
   close(drainMs: number): Promise<void> {
+    // Before anybody is told of the close: a listener may call close() again, with a shorter drain.
+    this.#drain ??= new Drain({ env: this.env, claims: () => this.#claims.values() })
+    this.#drain.exclude(Array.from(heldFrames(this), ({ entry }) => entry))
     if (this.#closing) {
-      this.#drain?.endWithin(drainMs)
+      this.#drain.endWithin(drainMs)
       return this.#closing
     }
     const closing = deferred<void>()
     // Before anybody is told: who hears of its loss may ask for another hold in the same moment, and would get what is withdrawn.
     this.#closing = closing.promise
-    this.#close(drainMs).then(closing.resolve, closing.reject)
+    this.#close(this.#drain, drainMs).then(closing.resolve, closing.reject)
     return closing.promise
   }
 
@@ -429,18 +432,15 @@ export class Engine {
     if (this.#closing) throw closed(this.storeName)
   }
 
-  async #close(drainMs: number): Promise<void> {
+  async #close(drain: Drain, drainMs: number): Promise<void> {
     const reason = closed(this.storeName)
     // Waiters first, or what is given back would go to them; and waiters behind a neighbour before that neighbour is gone.
     this.#cohorts.failAll(reason)
     for (const claim of this.#claims.values()) if (claim.isPending) claim.listener.fail(reason)
     this.states.endWaits(reason)
     for (const claim of this.#claims.values()) if (claim.spec.endsAtClose) this.#takeAway(claim)
-    // A caller that closes inside its own `run` would wait for itself.
-    const own = new Set(Array.from(heldFrames(this), ({ entry }) => entry))
-    this.#drain = new Drain({ env: this.env, claims: () => this.#claims.values(), own })
-    this.#drain.endWithin(drainMs)
-    if (!this.#drain.isOver) await this.#drain.over
+    drain.endWithin(drainMs)
+    if (!drain.isOver) await drain.over
     await this.#end(reason)
   }
 
