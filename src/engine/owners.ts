@@ -20,7 +20,7 @@ export class Owners {
     const key = keyOf(spec.resource, spec.owner)
     for (;;) {
       const known = this.#known.get(key)
-      if (known && this.#isHeld(known)) return known.claim.enter(spec.permits)
+      if (known && this.#isHeld(known)) return this.#enterAgain(known.claim, spec.permits)
       const left = limitsLeft(limits, deadline, env.now())
       if (!known || 'claim' in known) return this.#acquireNew(key, spec, left)
       if (left.waitMs === 0) return null
@@ -32,6 +32,14 @@ export class Owners {
           : error
       })
     }
+  }
+
+  #enterAgain(claim: Claim, permits: number): Entry {
+    const { isForgotten } = claim
+    const entry = claim.enter(permits)
+    // Its earlier holds were forgotten, so the pulse has no plan to renew it.
+    if (isForgotten) this.#engine.pulse.hurry(claim)
+    return entry
   }
 
   /** Whether that owner holds that resource here. */

@@ -128,8 +128,10 @@ export class Pulse {
     for (const claim of this.#context.claims()) {
       if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
       this.#endSilence(claim, now)
-      if (claim.phase === 'held' && claim.dueAt <= now) tellOfForgotten(claim)
       if (!canBeat(claim) || claim.dueAt > now + claim.intervalMs * TRAVEL_ALONG) continue
+      // Also where it only travels along: among many holds, one is seldom the first that is due.
+      if (claim.phase === 'held') tellOfForgotten(claim)
+      if (claim.isForgotten) continue
       along.push(claim)
       isAnyDue ||= claim.dueAt <= now
     }

@@ -1,0 +1,58 @@
+import { expect, it, vi } from 'vitest'
+import { EXCLUSIVE } from '../../src/contract/admit.js'
+import type { Entry } from '../../src/engine/claim.js'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { claimSpec } from '../../src/primitives/options.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+
+const LEASE_MS = 30_000
+
+class Scene {
+  readonly world = new VirtualWorld({ seed: 1 })
+  readonly locks = new Holdfast(memory({ env: this.world.env({ name: 'server' }) }), {
+    env: this.world.env({ name: 'client' }),
+  })
+
+  acquire(resource: string): Promise<Entry | null> {
+    const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true }
+    const spec = claimSpec(kind, { owner: 'me', lease: LEASE_MS }, null)
+    const { owners } = Holdfast.contextOf(this.locks)
+    return this.world.until(owners.acquire(spec, { waitMs: 0, signal: undefined }))
+  }
+
+  /** A hold that the garbage collector has found. */
+  async forget(resource: string): Promise<void> {
+    const entry = await this.acquire(resource)
+    if (entry) entry.trace = { isForgotten: true, stack: null, onRelease() {} }
+  }
+
+  async end(): Promise<void> {
+    await this.world.until(this.locks.close({ drain: 0 }))
+  }
+}
+
+it('renews no forgotten hold along with others', async () => {
+  const scene = new Scene()
+  const warning = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  for (let index = 0; index < 20; index++) await scene.acquire(`kept:${index}`)
+  await scene.forget('forgotten')
+  await scene.world.run(scene.world.timeMs + 1.5 * LEASE_MS)
+  expect(warning).toHaveBeenCalledTimes(1)
+  warning.mockRestore()
+  expect(await scene.world.until(scene.locks.mutex('forgotten').isLocked())).toBe(false)
+  await scene.end()
+})
+
+it('renews a claim again whose owner enters it after its hold was forgotten', async () => {
+  const scene = new Scene()
+  const warning = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  await scene.forget('a')
+  await scene.world.run(scene.world.timeMs + LEASE_MS / 2)
+  expect(warning).toHaveBeenCalledTimes(1)
+  warning.mockRestore()
+  const again = await scene.acquire('a')
+  await scene.world.run(scene.world.timeMs + 10 * LEASE_MS)
+  expect(again?.claim.lostBecause).toBe(null)
+  await scene.end()
+})
