@@ -3,10 +3,10 @@ import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/admit.js'
+import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
 import { enter, type LockContext } from './entrance.js'
 import { timeoutWithHolder } from './holder.js'
-import { holdOf } from './inside.js'
 import { type Leader, Leadership } from './leadership.js'
 import { type AcquireOptions, type HoldOptions, limits } from './options.js'
 import { resourceView } from './views.js'
@@ -94,7 +94,8 @@ export class Election {
     const entrance = await enter(this.#context, kind, options, wait)
     if (!entrance) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
-    const hold = holdOf(this.#context, { ...entrance, leaveFrame: end })
+    // Its client keeps it, so it is not watched: the watch would refer to the hold, and keep it for ever after a loss.
+    const hold = new Hold(this.#context.engine, entrance.entry, end)
     const leadership = new Leadership(hold, id)
     try {
       await this.#announce({ id, term: hold.fence })

@@ -9,6 +9,9 @@ await locks.mutex('forgotten').acquire({ ...options, label: 'nightly' })
 ;(await locks.mutex('watched').acquire(options)).signal.addEventListener('abort', () =>
   console.log('watched aborts'),
 )
+const election = locks.election('lost')
+const leadership = new WeakRef(await election.campaign(options))
+await locks.breakHold('election:lost')
 const passed = await (await locks.mutex('passed').acquire(options)).export()
 const next = locks.mutex('forgotten').acquire(options)
 const run = locks.mutex('run').run(async () => {
@@ -20,6 +23,7 @@ const collecting = setInterval(() => globalThis.gc(), 20)
 const later = await next
 console.log(await run, later.isValid, kept.isValid, (await locks.adopt(passed)).isValid)
 clearInterval(collecting)
+console.log('a lost leadership is', leadership.deref() ? 'kept' : 'collected')
 await later.release()
 await kept.release()
 await locks.close({ drain: 0 })

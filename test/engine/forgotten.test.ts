@@ -12,7 +12,7 @@ function forget(debug: string): Promise<{ stdout: string; stderr: string }> {
 
 it('warns once of a hold that was forgotten, and lets its lease end', { timeout: 60_000 }, async () => {
   const { stdout, stderr } = await forget('')
-  expect(stdout).toBe('watched aborts\nran true true true\n')
+  expect(stdout).toBe('watched aborts\nran true true true\na lost leadership is collected\n')
   const warnings = stderr.match(/\[HOLDFAST_FORGOTTEN_HOLD\] HoldfastWarning: The hold of '\w+'/g)
   expect(warnings?.map((text) => text.split("'")[1]).sort()).toEqual(['forgotten', 'watched'])
   expect(stderr).toMatch(/\(nightly\) was forgotten/)
