@@ -152,15 +152,29 @@ export class Pulse {
       end = Math.min(end, this.#silenceEndsAt(claim))
       if (canBeat(claim) && !(isBehind && claim.dueAt <= now)) due = Math.min(due, claim.dueAt)
     }
-    return Math.min(end, isBehind ? Math.max(due, now + LOOK_AGAIN_MS) : due)
+    if (!isBehind) return Math.min(end, due)
+    return Math.min(end, Math.max(Math.min(due, this.#goesAheadAt()), now + LOOK_AGAIN_MS))
   }
 
   #sendNext(): void {
     const { maxBeats } = this.#context.capabilities
-    while (this.#backlog.length > 0 && this.#window?.isOpen(this.#backlog.length >= maxBeats) !== false) {
+    while (this.#backlog.length > 0 && this.#isOpen(this.#backlog.length >= maxBeats)) {
       const claims = this.#backlog.splice(0, maxBeats).filter(canBeat)
       if (claims.length > 0) void this.#send(claims, this.#window)
     }
+  }
+
+  #isOpen(isFull: boolean): boolean {
+    return this.#window?.isOpen(isFull) !== false || this.#goesAheadAt() <= this.#context.env.now()
+  }
+
+  /**
+   * When the backlog no longer waits for the calls under way. They may hold longer leases, and be given up too late for
+   * the backlog; where the leases are alike, they are given up before.
+   */
+  #goesAheadAt(): number {
+    if (!this.#window) return -Infinity
+    return this.#heard.silentFrom(this.#window.lastSentAt) + this.#patienceMs(this.#backlog) + LOOK_AGAIN_MS
   }
 
   /** One call. Never rejects: a failure is "unknown", which neither extends nor ends anything. */
@@ -180,7 +194,7 @@ export class Pulse {
       if (isGivenUp) this.#applyLate(beats, replies, sentAt)
       return replies
     }
-    window?.sent()
+    window?.sent(sentAt)
     let replies: BeatReply[] | undefined
     let failure: unknown
     try {

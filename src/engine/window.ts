@@ -15,6 +15,7 @@ const FORGET = 1.05
 export class Window {
   #size = MOST_CALLS
   #underWay = 0
+  #lastSentAt = -Infinity
   #quickestMs = Infinity
   #shrunkAt = -Infinity
 
@@ -23,8 +24,14 @@ export class Window {
     return this.#underWay === 0 || (isFull && this.#underWay < this.#size)
   }
 
-  sent(): void {
+  /** When the last call was sent. */
+  get lastSentAt(): number {
+    return this.#lastSentAt
+  }
+
+  sent(now: number): void {
     this.#underWay++
+    this.#lastSentAt = now
   }
 
   /** It was answered, or has been silent for too long to count. */
