@@ -81,6 +81,8 @@ export class Hold implements AsyncDisposable {
       this.#controller = controller
       this.#engine.checkValidity(this.#claim)
       this.#unhook = this.#claim.onLoss((reason) => controller.abort(reason))
+      // The claim may live on under other holds, for as long as there are any: its later loss is not this hold's.
+      if (this.#released) this.#unhook()
     }
     return controller.signal
   }
