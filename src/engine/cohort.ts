@@ -147,6 +147,7 @@ export class Cohort {
     this.#inOrder = null
     this.#settle()
     for (const member of line) member.fail(error)
+    this.all.failHeldBack(this, error)
     this.goOnHere()
   }
 

@@ -56,6 +56,13 @@ export class Cohorts {
     for (const each of heldBack) if (each.mayStart) each.startNext()
   }
 
+  /** What the store has told this cohort is true for those as well who waited for it here, and have not asked the store. */
+  failHeldBack(cohort: Cohort, error: HoldfastError): void {
+    const known = this.#byResource.get(cohort.pattern.resource)
+    if (!Array.isArray(known)) return
+    for (const each of known) if (each !== cohort && each.isHeldBack) each.failAll(error)
+  }
+
   forget(cohort: Cohort): void {
     const { resource } = cohort.pattern
     const known = this.#byResource.get(resource)
