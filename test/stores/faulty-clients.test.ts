@@ -32,7 +32,7 @@ const CASES = {
     start: () => startMariadb(),
     clients: {
       mysql2: ['getConnection', 'query', 'release', 'destroy', 'on', 'removeListener'],
-      mariadb: ['getConnection', 'release', 'destroy', 'on', 'removeListener'],
+      mariadb: ['getConnection', 'query', 'release', 'destroy', 'on', 'removeListener'],
     },
   },
 }
@@ -55,6 +55,10 @@ for (const [kind, { start, clients }] of Object.entries(CASES))
 
 async function play(name: string, url: string, fault: string, methods: readonly string[]): Promise<string[]> {
   const script = join(import.meta.dirname, 'faulty/client.mjs')
-  const { stdout } = await run(process.execPath, [script, name, url, fault, ...methods])
+  const { stdout } = await run(process.execPath, [script, name, url, fault, ...methods], {
+    // One that never comes to its timers would outlive the test.
+    timeout: 120_000,
+    killSignal: 'SIGKILL',
+  })
   return stdout.trim().split(' ')
 }

@@ -11,6 +11,8 @@ const QUEUE_MS = 60_000
 const CROWDED_QUEUE_MS = 5000
 /** At most so many sessions queue or hold what they have queued for; with the home session never more than half of the pool. */
 const MOST_QUEUES = 3
+/** A wait that ends sooner without the lock was no wait: the server or the client ends them all. */
+const SHORTEST_QUEUE_MS = 100
 /** After a session could not be opened. */
 const REOPEN_MS = 1000
 /** A healthy server answers a small question within this time, also under load and from far away. */
@@ -182,12 +184,13 @@ export class SessionLocks<S extends LockSession> {
     queue.cancelling = null
     line.isAsked = true
     let isHeld = false
+    const since = this.#env.now()
     try {
       const fence = await this.#server.wait(session, line, isCrowded ? CROWDED_QUEUE_MS : QUEUE_MS)
       // It must not meet the next statement of this session.
       await queue.cancelling
       line.failure = null
-      if (fence === null) line.busyAt = this.#env.now()
+      if (fence === null) this.#onNoGrant(line, since, queue.cancelling !== null)
       else isHeld = await this.#enter(line, session, fence)
     } catch (error) {
       await queue.cancelling
@@ -197,6 +200,14 @@ export class SessionLocks<S extends LockSession> {
     line.isAsked = false
     line.queuedAt = this.#env.now()
     this.#goOn()
+  }
+
+  /** Queues again, unless that would be a loop without a pause: then the lock is polled. */
+  #onNoGrant(line: Line<S>, since: number, isCancelled: boolean): void {
+    const now = this.#env.now()
+    const isTooShort = !isCancelled && now - since < SHORTEST_QUEUE_MS
+    line.busyAt = isTooShort ? -Infinity : now
+    if (isTooShort) line.postpone(this.#env)
   }
 
   /** Gives the lock to the first that waits, or back. Never rejects. */
