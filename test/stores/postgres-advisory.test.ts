@@ -345,6 +345,26 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     expect((await inTime('the hold', next.promise)).fence).toBeGreaterThan(before)
   })
 
+  it('keeps no lock of a question that its client has given up', async () => {
+    const pool = new pg.Pool({
+      connectionString: server.url,
+      max: 3,
+      query_timeout: 300,
+      idleTimeoutMillis: 0,
+    })
+    pool.on('error', () => {})
+    endings.push(() => pool.end())
+    const locks = Object.assign(advisory(pool), { pool })
+    await locks.run(15n, () => {})
+    const other = await stranger()
+    // It is locked, and then cannot be counted.
+    await other.query('begin; lock table holdfast.advisory_fence')
+    await rejectsWith('STORE_UNAVAILABLE', locks.tryAcquire(15n))
+    await other.query('commit')
+    await isIdle(locks)
+    await eventually('nothing locked', isFree)
+  })
+
   it('does not take a server that is silent for a lock that is taken', async () => {
     const locks = openLocks(4)
     await locks.run('silent', () => {})

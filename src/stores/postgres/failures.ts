@@ -79,6 +79,11 @@ export function isMissing(error: unknown): boolean {
   return MISSING.includes(sqlState(error) ?? '')
 }
 
+/** Whether it came from the server, so that the statement is over. */
+export function isAnswer(error: unknown): boolean {
+  return sqlState(error) !== null
+}
+
 /** The five characters of a server's error, of which one is a digit; null: the error is the driver's own (EPIPE), so there was no answer. */
 function sqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code

@@ -2,7 +2,7 @@ import type { Cancel, Env } from '../../../base/env.js'
 import { quietly } from '../../../base/quietly.js'
 import type { LockSession } from '../../../drivers/session-locks/server.js'
 import type { Value } from '../driver.js'
-import { outOfReach } from '../failures.js'
+import { isAnswer, outOfReach } from '../failures.js'
 import type { PgPool, PgPoolClient } from '../pg.js'
 
 /** So often a session that has nothing else to do is asked whether it lives. */
@@ -46,7 +46,10 @@ export class Session implements LockSession {
     return this.#pid ?? pids.get(this.#client)
   }
 
-  /** The first column of the first row. The server may take `patienceMs` for it. A session that is over asks nothing any more. */
+  /**
+   * The first column of the first row. The server may take `patienceMs` for it. A session that is over asks nothing any more. An error of the
+   * client's own, such as its time-out for queries, ends the session: the server may still do what was asked, and lock.
+   */
   ask(text: string, values: readonly Value[], patienceMs = 0): Promise<string | null> {
     this.#underWay++
     const answer = this.#last.then(() => this.#ask(text, values, patienceMs))
@@ -82,6 +85,9 @@ export class Session implements LockSession {
     try {
       const { rows } = await this.#client.query({ text, values: [...values], rowMode: 'array' })
       return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
+    } catch (error) {
+      if (!isAnswer(error)) this.#lose(outOfReach('no answer', error))
+      throw error
     } finally {
       cancel()
     }
