@@ -16,6 +16,10 @@ function askerOf(tx: unknown): Ask {
   return async (sql) => [...(await (tx as postgresJs.Sql).unsafe(sql))]
 }
 
+async function later(ticks: number): Promise<void> {
+  for (let tick = 0; tick < ticks; tick++) await null
+}
+
 describeOn('postgres', 'the transaction lock', () => {
   let server: PostgresServer
   beforeAll(async () => {
@@ -109,6 +113,59 @@ describeOn('postgres', 'the transaction lock', () => {
         'INVALID_ARGUMENT',
         run('aborted', () => worked++, { signal: 'now' as unknown as AbortSignal }),
       )
+    })
+
+    it('does no work after it has told of an abort', async () => {
+      let worked = 0
+      for (let ticks = 0; ticks < 40; ticks++) {
+        const controller = new AbortController()
+        const { signal } = controller
+        const isAborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')
+        let looks = 0
+        // Aborts so many microtasks after the last look of the wait at its signal.
+        Object.defineProperty(signal, 'aborted', {
+          get: () => {
+            const now = isAborted?.get?.call(signal)
+            if (++looks === 2) void later(ticks).then(() => controller.abort())
+            return now
+          },
+        })
+        worked = 0
+        const outcome = await run('race', () => ++worked, { signal }).catch(() => 'aborted')
+        await run('race', () => {})
+        expect(outcome, `after ${ticks} microtasks`).toBe(worked === 0 ? 'aborted' : 1)
+      }
+    })
+
+    it('leaves no savepoint for each second that it has waited', async () => {
+      const [entered, leave] = [deferred<void>(), deferred<void>()]
+      const holding = run('pieces', async () => {
+        entered.resolve(undefined)
+        await leave.promise
+      })
+      await entered.promise
+      const { signal } = new AbortController()
+      const names = driver === 'pg' ? ['holdfast_0', 'holdfast_0'] : ['s2', 's1']
+      const waiting = run(
+        'pieces',
+        async (ask) => {
+          for (const name of names) await ask(`release savepoint ${name}`)
+        },
+        { signal },
+      )
+      // There is no such savepoint.
+      const refused = expect(waiting).rejects.toMatchObject({ code: '3B001' })
+      const starts = new Set<string>()
+      await expect
+        .poll(async () => {
+          const where = "wait_event_type = 'Lock'"
+          return starts.add(await server.query(`select query_start from pg_stat_activity where ${where}`))
+            .size
+        })
+        .toBeGreaterThan(4)
+      leave.resolve(undefined)
+      await holding
+      await refused
     })
 
     it('gives up when the wait is over, or at once, and does no work', async () => {
