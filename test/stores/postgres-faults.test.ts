@@ -72,6 +72,30 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     120_000,
   )
 
+  it.each(['pg', 'postgres'] as const)('sends nothing after it was closed, by %s', async (driver) => {
+    const server = await start()
+    const store = postgres(server.url, { driver, connections: 2 })
+    const connection = store.connect({ id: 'one', space: 'default', push: () => {} })
+    await connection.pulse([])
+    const stranger = new pg.Client(server.url)
+    await stranger.connect()
+    endings.push(() => stranger.end())
+    await stranger.query('begin; lock table holdfast.line')
+    // More than may be under way at once.
+    const claims = ['a', 'b', 'c', 'd'].map((name) => connection.claim(claimOf(name, `one:${name}`)))
+    const refused = Promise.allSettled(claims)
+    await eventually('a claim under way', async () => {
+      const waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+      return (await server.query(waiting)) !== '0'
+    })
+    await inTime('the end', connection.close())
+    await stranger.query('commit')
+    const outcomes = await inTime('the answers', refused)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([])
+    const resources = (await server.query('select resource from holdfast.line')).split('\n')
+    expect(resources).not.toContain('d')
+  })
+
   it('makes a pulse again that the server undid for a deadlock', async () => {
     const server = await start({ args: ['-c', 'deadlock_timeout=3s'] })
     const connection = postgres(server.url).connect({ id: 'one', space: 'default', push: () => {} })

@@ -3,7 +3,7 @@ import { FewAtOnce } from '../../base/few-at-once.js'
 import type { Push } from '../../contract/store.js'
 import type { Driver, Value } from './driver.js'
 import { Ears } from './ears.js'
-import { explain, isMissing, isUndone } from './failures.js'
+import { closed, explain, isMissing, isUndone } from './failures.js'
 import { Installation } from './install.js'
 import { inSchema } from './schema.js'
 import { decodePush } from './text.js'
@@ -176,7 +176,9 @@ export class PostgresUser {
     }
   }
 
+  /** A call that comes after the last client has left must not open anything: nobody would close it. */
   #open(): Promise<Driver> {
+    if (this.#clients.size === 0) return Promise.reject(closed())
     if (this.#driver) return this.#driver
     const driver = this.#options.openDriver()
     this.#driver = driver
