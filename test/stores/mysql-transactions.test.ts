@@ -124,6 +124,26 @@ describeOn('mariadb', 'the transaction lock of MySQL', () => {
       )
     })
 
+    it('gives up when its signal aborts before the pool has lent a connection', async () => {
+      const small = openPool(driver, server.url, 1)
+      onTestFinished(() => small.end())
+      const lock = transactionLock<unknown>(small)
+      await lock.run(`${driver} small`, () => {})
+      const lent = await small.getConnection()
+      const controller = new AbortController()
+      let worked = 0
+      const waiting = lock.run(`${driver} small`, () => worked++, { signal: controller.signal })
+      const refused = new Watched(rejectsWith('ABORTED', waiting))
+      controller.abort()
+      try {
+        await inTime('the refusal', refused.promise, 5000)
+      } finally {
+        lent.release()
+      }
+      expect(await lock.run(`${driver} small`, () => 'free')).toBe('free')
+      expect(worked).toBe(0)
+    })
+
     it('undoes work that fails, frees the lock, and lets the error pass', async () => {
       const failing = run('stock:7', async (ask) => {
         await ask('update stock set pieces = 0')

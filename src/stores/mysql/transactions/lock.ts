@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { aborted, checkSignal } from '../../../base/abort.js'
+import { aborted, checkSignal, unlessAborted } from '../../../base/abort.js'
 import { type Duration, toMs } from '../../../base/duration.js'
 import { systemEnv } from '../../../base/env.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
@@ -103,10 +103,30 @@ export class TransactionLock<Tx> {
     try {
       return await (isInside
         ? this.#runInside(around, name, work, { waitMs, signal })
-        : this.#runOutermost(name, work, { waitMs, signal }, isolation))
+        : this.#runUnlessAborted(name, work, { waitMs, signal }, isolation))
     } catch (error) {
       throw error instanceof NotLocked ? refusal(name, waitMs, error.cause) : error
     }
+  }
+
+  /** Tells of an abort at once, also while the pool has no connection to lend. */
+  #runUnlessAborted<T>(
+    name: string,
+    work: (tx: Tx) => T | Promise<T>,
+    patience: Patience,
+    isolation: string | undefined,
+  ): Promise<T> {
+    const { signal } = patience
+    if (!signal) return this.#runOutermost(name, work, patience, isolation)
+    let isLocked = false
+    const lockedWork = (tx: Tx): T | Promise<T> => {
+      // The caller has heard that by now, although the lock came first.
+      if (signal.aborted) throw aborted(name, signal)
+      isLocked = true
+      return work(tx)
+    }
+    const running = this.#runOutermost(name, lockedWork, patience, isolation)
+    return unlessAborted(running, signal, () => (isLocked ? null : aborted(name, signal)))
   }
 
   async #runOutermost<T>(
