@@ -96,6 +96,25 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     expect(resources).not.toContain('d')
   })
 
+  it('gives the connection for messages back that came after its client had left', async () => {
+    const server = await start()
+    const pool = new pg.Pool({ connectionString: server.url, max: 5, idleTimeoutMillis: 0 })
+    pool.on('error', () => {})
+    endings.push(() => void pool.end())
+    const connect = (id: string) => postgres(pool).connect({ id, space: 'default', push: () => {} })
+    const first = connect('first')
+    const claim = first.claim(claimOf('a', 'first:a')).catch(() => {})
+    const second = connect('second')
+    await Promise.all([first.close(), second.close()])
+    const third = connect('third')
+    await third.claim(claimOf('b', 'third:b'))
+    await claim
+    const listening = "select count(*) from pg_stat_activity where query like 'LISTEN%'"
+    await eventually('somebody listens', async () => (await server.query(listening)) !== '0')
+    await third.close()
+    await eventually('all connections back', () => pool.idleCount === pool.totalCount, 5000)
+  })
+
   it('makes a pulse again that the server undid for a deadlock', async () => {
     const server = await start({ args: ['-c', 'deadlock_timeout=3s'] })
     const connection = postgres(server.url).connect({ id: 'one', space: 'default', push: () => {} })

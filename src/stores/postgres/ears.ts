@@ -36,6 +36,8 @@ export class Ears {
   #known = deferred<void>()
   #isEchoDue = false
   #failures = 0
+  /** The attempt to listen that counts: one that ends after a newer one has begun gives its connection back. */
+  #attempt = 0
   #cancelTimer: Cancel = () => {}
 
   constructor(context: EarsContext) {
@@ -67,19 +69,23 @@ export class Ears {
   /** Never rejects. */
   async #listen(): Promise<void> {
     const { open, channel } = this.#context
+    const attempt = ++this.#attempt
+    const retry = (): void => {
+      if (attempt === this.#attempt) this.#retry()
+    }
     try {
       const driver = await open()
       const ear = await driver.listen(channel, {
         onMessage: (text) => this.#onMessage(text),
-        onEnd: () => this.#retry(),
+        onEnd: retry,
       })
-      if (!this.#isOpen) return ear?.close()
+      if (!this.#isOpen || attempt !== this.#attempt) return ear?.close()
       // Where no connection can be spared, nothing will change that.
       if (ear === null) return this.#known.resolve()
       this.#ear = ear
       await this.#echo(driver)
     } catch {
-      this.#retry()
+      retry()
     }
   }
 
