@@ -80,7 +80,8 @@ export class Hold implements AsyncDisposable {
     if (!this.#controller) {
       this.#controller = controller
       this.#engine.checkValidity(this.#claim)
-      this.#unhook = this.#claim.onLoss((reason) => controller.abort(reason))
+      // By way of this hold: while its signal may be listened to, it is in use, and is not forgotten.
+      this.#unhook = this.#claim.onLoss((reason) => this.#controller?.abort(reason))
       // The claim may live on under other holds, for as long as there are any: its later loss is not this hold's.
       if (this.#released) this.#unhook()
     }

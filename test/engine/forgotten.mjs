@@ -6,6 +6,7 @@ const locks = new Holdfast(memory())
 const options = { lease: 300 }
 const kept = await locks.mutex('kept').acquire(options)
 await locks.mutex('forgotten').acquire({ ...options, label: 'nightly' })
+// As a program that is to run once does: it never looks at its hold again, but wants to hear of the loss.
 ;(await locks.mutex('watched').acquire(options)).signal.addEventListener('abort', () =>
   console.log('watched aborts'),
 )
@@ -23,6 +24,7 @@ const collecting = setInterval(() => globalThis.gc(), 20)
 const later = await next
 console.log(await run, later.isValid, kept.isValid, (await locks.adopt(passed)).isValid)
 clearInterval(collecting)
+console.log('watched is', (await locks.mutex('watched').isLocked()) ? 'held' : 'free')
 console.log('a lost leadership is', leadership.deref() ? 'kept' : 'collected')
 await later.release()
 await kept.release()

@@ -31,7 +31,7 @@ const unavailable = async (call: Promise<unknown>): Promise<HoldfastError> => {
 for (const [name, start] of Object.entries(SERVERS))
   describeOn(name as keyof typeof SERVERS, `${name} that is down while callers wait`, () => {
     for (const outage of ['frozen', 'killed'])
-      it(`${outage}: a wait that ends is STORE_UNAVAILABLE with its cause, not ACQUIRE_TIMEOUT`, {
+      it.concurrent(`${outage}: a wait that ends is STORE_UNAVAILABLE with its cause, not ACQUIRE_TIMEOUT`, {
         timeout: 120_000,
       }, async (context) => {
         const server = await start()
@@ -55,6 +55,6 @@ for (const [name, start] of Object.entries(SERVERS))
         }
         if (outage === 'frozen') server.resume()
         else await server.restart({ keepData: true })
-        await Promise.all([locks.close(), others.close()])
+        await Promise.all([locks, others].map((each) => each.close({ drain: 0 })))
       })
   })
