@@ -59,6 +59,8 @@ export const fairnessCases: readonly CaseSpec[] = [
       )
       for (const waiter of waiters) waiter.catch(() => {})
       await scene.waiting('door', 30)
+      // Others may see it in line before its own answer comes, which would then tell of the grant.
+      await eventually('the answers', () => store.answered('claim') === 30)
       const startedAt = now()
       const calls = store.calls.length
       await holder.release()
