@@ -1,4 +1,7 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
 import { type Hold, Holdfast } from '../../src/index.js'
@@ -9,6 +12,8 @@ import { noTinyDisk, TinyDisk } from '../faults/tiny-disk.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
 import { WallClock } from '../servers/wall-clock.js'
+
+const FROZEN = fileURLToPath(new URL('postgres/frozen.mjs', import.meta.url))
 
 describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
   const endings: (() => unknown)[] = []
@@ -210,6 +215,21 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
       expect(await locks.mutex('first').run(({ fence }) => fence)).toBeGreaterThan(first.fence)
     },
     120_000,
+  )
+
+  it.each(['pg', 'postgres'])(
+    'keeps no process alive that has closed its client while the server is frozen: %s',
+    async (driver) => {
+      const server = await start()
+      const child = fork(FROZEN, [`${server.url}?driver=${driver}`])
+      endings.push(() => child.kill('SIGKILL'))
+      expect(await once(child, 'message')).toContain('held')
+      server.pause()
+      endings.push(() => server.resume())
+      child.send('close')
+      expect((await once(child, 'message'))[0]).toEqual([])
+      expect(await once(child, 'exit')).toEqual([0, null])
+    },
   )
 
   const clock = new WallClock()

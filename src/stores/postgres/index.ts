@@ -212,8 +212,8 @@ async function heardBy(
 }
 
 function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
-  if (isPostgresJs(pool)) return async () => new PostgresJsDriver(pool, false)
-  if (isPgPool(pool)) return async () => new PgDriver(pool, false, env)
+  if (isPostgresJs(pool)) return async () => new PostgresJsDriver(pool, null)
+  if (isPgPool(pool)) return async () => new PgDriver(pool, null, env)
   throw invalid(
     'postgres() takes a URL, such as postgres://localhost/app, a Pool of pg, or the sql of postgres (a single Client of pg will not do)',
   )

@@ -1,10 +1,11 @@
+import { Socket } from 'node:net'
 import type { Env } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
 import type { Driver } from './driver.js'
 import { PgDriver, type PgPool } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
-import { unreferencedSocket } from './socket.js'
+import { Sockets, unreferencedSocket } from './socket.js'
 
 export type PackageName = 'pg' | 'postgres'
 
@@ -54,12 +55,13 @@ export function checkPackage(name: unknown): PackageName {
 export async function openAddress(address: Address, env: Env): Promise<Driver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'PostgreSQL driver', store: 'postgres' }
   const { name, module } = await loadPackage(wanted)
+  const sockets = new Sockets()
   return name === 'pg'
-    ? new PgDriver(openPool(moduleWith('Pool', module), address), true, env)
-    : new PostgresJsDriver(openSql(module as PostgresJsModule, address), true)
+    ? new PgDriver(openPool(moduleWith('Pool', module), address, sockets), sockets, env)
+    : new PostgresJsDriver(openSql(module as PostgresJsModule, address, sockets), sockets)
 }
 
-function openPool(module: PgModule, { url, connections, tls }: Address): PgPool {
+function openPool(module: PgModule, { url, connections, tls }: Address, sockets: Sockets): PgPool {
   const pool = new module.Pool({
     connectionString: url,
     max: connections,
@@ -67,6 +69,7 @@ function openPool(module: PgModule, { url, connections, tls }: Address): PgPool 
     application_name: 'holdfast',
     allowExitOnIdle: true,
     keepAlive: true,
+    stream: () => sockets.add(new Socket()),
     ...(tls === undefined ? {} : { ssl: tls }),
   })
   // An idle connection that is cut is replaced when it is needed; calls tell what fails.
@@ -75,7 +78,7 @@ function openPool(module: PgModule, { url, connections, tls }: Address): PgPool 
 }
 
 /** It listens on a connection beside its pool. What is repeated, and when, is the engine's business: no pauses of its own. */
-function openSql(module: PostgresJsModule, { url, connections, tls }: Address): PostgresJs {
+function openSql(module: PostgresJsModule, { url, connections, tls }: Address, sockets: Sockets): PostgresJs {
   return module.default(url, {
     max: Math.max(1, connections - 1),
     connect_timeout: CONNECT_WITHIN_MS / 1000,
@@ -84,7 +87,8 @@ function openSql(module: PostgresJsModule, { url, connections, tls }: Address): 
     max_lifetime: null,
     fetch_types: false,
     onnotice: () => {},
-    socket: unreferencedSocket,
+    socket: async (place: Parameters<typeof unreferencedSocket>[0]) =>
+      sockets.add(await unreferencedSocket(place)),
     connection: { application_name: 'holdfast' },
     ...(tls === undefined ? {} : { ssl: tls }),
   })

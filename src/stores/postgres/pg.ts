@@ -4,6 +4,7 @@ import { quietly } from '../../base/quietly.js'
 import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
 import { isUnprepared, outOfReach } from './failures.js'
 import { quote } from './schema.js'
+import type { Sockets } from './socket.js'
 
 /** The part of a `Pool` of `pg` that is used. */
 export interface PgPool {
@@ -60,16 +61,17 @@ export function isPgPool(client: unknown): client is PgPool {
 
 export class PgDriver implements Driver {
   readonly #pool: PgPool
-  readonly #ownsPool: boolean
+  /** null: the pool is the caller's, and is not closed. */
+  readonly #sockets: Sockets | null
   readonly #env: Env
   /** How to end the connections that wait for an answer. */
   readonly #asking = new Set<() => void>()
   /** Statements are prepared once for each connection, which spares the server a quarter of its work. */
   #isPreparing = true
 
-  constructor(pool: PgPool, ownsPool: boolean, env: Env) {
+  constructor(pool: PgPool, sockets: Sockets | null, env: Env) {
     this.#pool = pool
-    this.#ownsPool = ownsPool
+    this.#sockets = sockets
     this.#env = env
   }
 
@@ -146,7 +148,7 @@ export class PgDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    if (!this.#ownsPool) return
+    if (!this.#sockets) return
     // A server that is silent does not take leave.
     let cancel: Cancel = () => {}
     const patience = new Promise<void>((resolve) => {
@@ -154,8 +156,9 @@ export class PgDriver implements Driver {
     })
     await Promise.race([this.#pool.end(), patience])
     cancel()
-    // Their sockets would keep the process alive until they are taken for dead.
     for (const abandon of [...this.#asking]) abandon()
+    // Also those that are being opened: they would keep the process alive until they are taken for dead.
+    this.#sockets.destroy()
   }
 
   /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */

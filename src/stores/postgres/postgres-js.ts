@@ -1,5 +1,6 @@
 import { quietly } from '../../base/quietly.js'
 import type { Driver, Ear, EarHandlers, Value } from './driver.js'
+import type { Sockets } from './socket.js'
 
 /** The part of the `sql` of `postgres` (postgres.js) that is used. */
 export interface PostgresJs {
@@ -34,11 +35,12 @@ export function isPostgresJs(client: unknown): client is PostgresJs {
 
 export class PostgresJsDriver implements Driver {
   readonly #sql: PostgresJs
-  readonly #ownsSql: boolean
+  /** null: it is the caller's, and is not closed. */
+  readonly #sockets: Sockets | null
 
-  constructor(sql: PostgresJs, ownsSql: boolean) {
+  constructor(sql: PostgresJs, sockets: Sockets | null) {
     this.#sql = sql
-    this.#ownsSql = ownsSql
+    this.#sockets = sockets
   }
 
   get atOnce(): number {
@@ -77,6 +79,9 @@ export class PostgresJsDriver implements Driver {
 
   async close(): Promise<void> {
     // What is under way is nobody's business any more.
-    if (this.#ownsSql) await this.#sql.end({ timeout: 1 })
+    if (!this.#sockets) return
+    await this.#sql.end({ timeout: 1 })
+    // Those that are being opened would keep the process alive until they are taken for dead.
+    this.#sockets.destroy()
   }
 }

@@ -8,6 +8,20 @@ interface Place {
   readonly path?: string | false
 }
 
+/** The sockets of the connections that we have opened, to end those that a silent server would keep open. */
+export class Sockets {
+  readonly #open = new Set<Socket>()
+
+  add(socket: Socket): Socket {
+    this.#open.add(socket)
+    return socket.once('close', () => this.#open.delete(socket))
+  }
+
+  destroy(): void {
+    for (const socket of [...this.#open]) socket.destroy()
+  }
+}
+
 /**
  * A socket that does not keep the process from ending, which postgres.js cannot do by itself. It must not reject: postgres.js would never use that
  * connection of its pool again. So whether the last host (mostly the only one) can be reached is told by the socket, which it hears.

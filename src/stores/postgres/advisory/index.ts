@@ -11,7 +11,7 @@ export function advisoryLocksOf(pool: unknown, schema: string): AdvisoryLocks {
     throw invalid('advisory() takes a Pool of pg: it has to know at once when the session of its locks ends')
   const known = locks.get(pool) ?? new Map<string, AdvisoryLocks>()
   locks.set(pool, known)
-  const found = known.get(schema) ?? new AdvisoryLocks(pool, new PgDriver(pool, false, systemEnv), schema)
+  const found = known.get(schema) ?? new AdvisoryLocks(pool, new PgDriver(pool, null, systemEnv), schema)
   known.set(schema, found)
   return found
 }

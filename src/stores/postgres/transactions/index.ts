@@ -27,8 +27,8 @@ export function lockOfPool<Tx>(pool: unknown, schema: string): TransactionLock<T
 
 function driversOf(pool: unknown) {
   if (isPgPool(pool))
-    return { transactions: new PgTransactions(pool), driver: new PgDriver(pool, false, systemEnv) }
+    return { transactions: new PgTransactions(pool), driver: new PgDriver(pool, null, systemEnv) }
   if (isPostgresJs(pool))
-    return { transactions: new PostgresJsTransactions(pool), driver: new PostgresJsDriver(pool, false) }
+    return { transactions: new PostgresJsTransactions(pool), driver: new PostgresJsDriver(pool, null) }
   throw invalid('transactionLock() takes a Pool of pg, or the sql of postgres')
 }
