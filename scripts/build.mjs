@@ -13,7 +13,8 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const fresh = join(root, `.cache/build-${process.pid}`)
+// Beside dist, so that the paths in the source maps stay right.
+const fresh = join(root, `dist-${process.pid}`)
 const tsc = join(root, 'node_modules/typescript/bin/tsc')
 
 mkdirSync(fresh, { recursive: true })
