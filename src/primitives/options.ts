@@ -123,7 +123,8 @@ export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
   { wait: defaultWait }: LockDefaults = {},
 ): Limits {
   checkOptions(options, names, "{ wait: '5s' }")
-  const wait = options.wait ?? defaultWait
+  // Not `??`: null is no duration, and is refused.
+  const wait = options.wait === undefined ? defaultWait : options.wait
   const waitMs = wait === undefined ? Infinity : toMs(wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
 }
@@ -131,7 +132,11 @@ export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
 /** The options of one call, with what the client says for all. */
 export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold }: LockDefaults): T {
   if (lease === undefined && maxHold === undefined) return options
-  return { ...options, lease: options.lease ?? lease, maxHold: options.maxHold ?? maxHold }
+  return {
+    ...options,
+    lease: options.lease === undefined ? lease : options.lease,
+    maxHold: options.maxHold === undefined ? maxHold : options.maxHold,
+  }
 }
 
 /** Refuses defaults that no lock could be asked with. */

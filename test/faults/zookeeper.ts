@@ -31,7 +31,9 @@ export class ZooKeeperCrowd extends Crowd {
 
   /** Ends it, with the judge's verdict; fails also where a node is left in a line, though the session lives on. */
   async judged(servers: string): Promise<void> {
-    await this.#survivor.mutex('survivor').acquire()
+    // Its signal is taken, so that it is not taken for forgotten.
+    const { signal } = await this.#survivor.mutex('survivor').acquire()
+    signal.throwIfAborted()
     await judged(this)
     const zk = new ZooKeeperClient(servers)
     try {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { systemEnv } from '../../base/env.js'
 import { EXCLUSIVE } from '../../contract/admit.js'
 import type { ClaimRequest, Connection, Push } from '../../contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../primitives/holdfast.js'
@@ -34,6 +35,9 @@ const SOMEBODY_ELSE = 'somebody else'
 export interface RawClient extends Connection {
   readonly pushes: Push[]
 }
+
+/** As the machine's own, but for the garbage: cases drop holds, which must not be taken for forgotten. */
+const ENV = Object.create(systemEnv) as typeof systemEnv
 
 /** Everything that a case works with, cleaned up at its end. */
 export class Scene {
@@ -95,7 +99,7 @@ export class Scene {
 
   /** A client of its own, over a store value of its own. */
   client(options: HoldfastOptions = {}): Holdfast {
-    const client = new Holdfast(this.#venue.store(), { ...PATIENT, ...this.#order, ...options })
+    const client = new Holdfast(this.#venue.store(), { ...PATIENT, ...this.#order, env: ENV, ...options })
     this.#clients.push(client)
     return client
   }
@@ -103,7 +107,7 @@ export class Scene {
   /** A client over a store that the case can disturb. */
   intercepted(options: HoldfastOptions = {}): { locks: Holdfast; store: InterceptedStore } {
     const store = new InterceptedStore(this.#venue.store())
-    const locks = new Holdfast(store, { ...this.#order, ...options })
+    const locks = new Holdfast(store, { ...this.#order, env: ENV, ...options })
     this.#stores.push(store)
     this.#clients.push(locks)
     return { locks, store }
