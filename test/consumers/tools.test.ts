@@ -214,7 +214,7 @@ describeInFull('bundlers', () => {
           Holdfast.open(${NO_SERVER}).catch((error) => console.log(error.message))`,
       })
     const entries = format === 'esm' ? ['memory.js', 'redis.js'] : ['esbuild/start.js']
-    const banner = `--banner:js=import { createRequire as make } from 'node:module'; const require = make(import.meta.url)`
+    const banner = `--banner:js=import { createRequire as bannerRequire } from 'node:module'; const require = bannerRequire(import.meta.url)`
     const { code, output } = await project.npx(
       'esbuild',
       ...entries,
