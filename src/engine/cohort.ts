@@ -59,7 +59,7 @@ export class Cohort {
     return this.next?.arrival ?? Infinity
   }
 
-  /** Nobody stands in the store's line for those who wait here. */
+  /** No request of this cohort stands in the store's line. */
   get isHeldBack(): boolean {
     return !this.front && this.size > 0
   }
@@ -75,7 +75,7 @@ export class Cohort {
     return next !== undefined && !this.all.isOvertaking(next)
   }
 
-  /** Whether those who wait here may have a place in the store's line now. */
+  /** Whether this cohort may have a place in the store's line now. */
   get mayStart(): boolean {
     return this.isHeldBack && this.next !== undefined && this.all.mayStart(this.next)
   }
@@ -151,7 +151,7 @@ export class Cohort {
     this.goOnHere()
   }
 
-  /** Somebody waits here no more: those who came later may have waited for that. */
+  /** A request has left the local line: later requests may have waited for that. */
   protected goOnHere(): void {
     this.all.startHeldBack(this)
     if (!this.front && this.size === 0) this.all.forget(this)

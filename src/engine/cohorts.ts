@@ -47,7 +47,7 @@ export class Cohorts {
     )
   }
 
-  /** Those who had to wait for others here go to the store in order of arrival, as far as nobody before them waits here. */
+  /** Held-back requests go to the store in order of arrival, while no earlier request waits here. */
   startHeldBack(cohort: Cohort): void {
     const known = this.#byResource.get(cohort.pattern.resource)
     if (!Array.isArray(known)) return cohort.isHeldBack ? cohort.startNext() : undefined

@@ -219,7 +219,7 @@ export class Pulse {
   #onSilence(beats: readonly Beat[], error: unknown, since: number): void {
     this.#failures++
     this.#finish(beats, (claim) => this.#unanswered(claim, error, since))
-    // The store is silent for those who wait to be sent as well.
+    // The store is silent for claims that wait to be sent as well.
     for (const claim of this.#backlog) this.#noteSilence(claim, error, since)
   }
 
@@ -342,7 +342,7 @@ export class Pulse {
   }
 
   #silenceEndsAt(claim: Claim): number {
-    // Those who want to come in beside a reader wait for the store as well.
+    // Readers that want to join a held claim wait for the store as well.
     if (claim.silentSince === null || (claim.phase !== 'waiting' && !claim.isShared)) return Infinity
     return claim.silentSince + this.#context.calls.storeTimeoutMs
   }

@@ -102,7 +102,7 @@ export class Stay {
     const unnamed = { ...place, id: this.id }
     const claim = { ...unnamed, name: successorName(unnamed) }
     const own = this.#name
-    // Of the node that it has in line already, it takes leave in the same step.
+    // The node that it already has in line is removed in the same step.
     const leaving = own ? [...others.filter(({ name }) => name !== own.name), own] : others
     this.#leaving = own?.name ?? null
     try {
