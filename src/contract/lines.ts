@@ -48,12 +48,12 @@ export class Lines {
     const capacity = front.capacity ?? request.capacity
     if (!agreesOnCapacity(request, front, capacity))
       return { status: 'refused', reason: 'capacity', capacity }
-    if (request.steal === true) return this.#steal(client, request, front)
+    if (request.mode === 'steal') return this.#steal(client, request, front)
 
     const row = waitingRow(client, request, this.#context.now())
     if (!front.next && used(front) + row.permits <= capacity)
       return this.#grantNew(row, request, (hold) => this.#rows.append(hold), false)
-    if (!request.queue) return { status: 'refused', reason: 'busy' }
+    if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
     this.#rows.append(row)
     if (front.next) return this.#waiting(row, front)
     this.#tellWanted(front.holds)

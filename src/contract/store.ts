@@ -23,6 +23,11 @@ export interface Capabilities {
   readonly askNextEveryMs: number | null
   /** true: a grant that only a push tells of is given out after the claim's own pulse was answered, which makes it safe here. */
   readonly confirmHandOffs?: boolean
+  /**
+   * true: a `wanted` push tells the holder of a block of fences as soon as somebody waits for it, or a try was refused.
+   * Otherwise a lease that lingers goes back after 50 ms. May change while the client runs.
+   */
+  readonly tellsWanted?: boolean
   /** How many fences one claim or beat may reserve; left out: any number. 1: holds are not passed on inside a process. */
   readonly maxBlock?: number
 }
@@ -66,6 +71,15 @@ export interface Connection {
   close(): Promise<void>
 }
 
+/**
+ * How a claim enters the line:
+ * - `queue`: at its end
+ * - `try`: only if it is granted at once; otherwise it is refused and leaves nothing behind
+ * - `steal`: at its front, after every hold was removed
+ * - `adopt`: in the very place of another hold
+ */
+export type ClaimMode = 'queue' | 'try' | 'steal' | 'adopt'
+
 export interface ClaimRequest {
   readonly resource: string
   /** New for each attempt, made by the client. */
@@ -77,17 +91,14 @@ export interface ClaimRequest {
   readonly presenceMs: number
   /** null: no cap. */
   readonly maxHoldMs: number | null
-  /** false: be granted at once or refused, leaving nothing behind. */
-  readonly queue: boolean
+  readonly mode: ClaimMode
   /** The highest fence that this client has seen of the resource, or 0. */
   readonly floor: number
   /** How many successive fences to reserve; the hold's fence is the first. */
   readonly block: number
   /** Who asks, for people: opaque to the store. */
   readonly info: string
-  /** Remove every hold, and enter at the front. */
-  readonly steal?: boolean
-  /** Take the very place of this hold. */
+  /** With `adopt`: the hold whose place it takes. */
   readonly adopts?: { readonly id: string; readonly fence: number }
 }
 
@@ -167,7 +178,10 @@ export interface Gone {
 export type Push =
   | GrantedPush
   | { readonly type: 'lost'; readonly resource: string; readonly id: string }
-  /** Others have begun to wait for that hold. Only told of holds with a block of fences: others are passed on to their heirs alone, who come next anyway. A store may leave it to its answers. */
+  /**
+   * Others have begun to wait for that hold, or a try was refused. Only holds with a block of fences are told: others are passed on
+   * to their heirs alone, who come next anyway. A store may leave it to its answers.
+   */
   | { readonly type: 'wanted'; readonly resource: string; readonly id: string }
   | { readonly type: 'state'; readonly key: string }
   /** Something may have been missed: ask for everything. */

@@ -260,7 +260,7 @@ export class Acquisition implements ClaimListener, Member {
   async #send(id: string): Promise<ClaimReply> {
     const claim = this.#claim
     const reply = await this.#engine.connection.claim(
-      claim.request(this.#limits.waitMs > 0, this.#engine.floorOf(claim.resource)),
+      claim.request(this.#limits.waitMs > 0 ? 'queue' : 'try', this.#engine.floorOf(claim.resource)),
     )
     // Also where the caller has gone, a neighbour may stand for it.
     const isAbandoned = !this.#engine.stands(id)

@@ -1,6 +1,6 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
-import type { Beat, ClaimRequest, Waiting } from '../contract/store.js'
+import type { Beat, ClaimMode, ClaimRequest, Waiting } from '../contract/store.js'
 import { Baton } from './baton.js'
 
 /** What the caller wants, checked and in milliseconds. */
@@ -14,9 +14,10 @@ export interface ClaimSpec {
   /** The explicit owner; null: the acquisition itself is the owner. */
   readonly owner: string | null
   readonly label: string | null
+  /** Left out: it joins the line, or is tried if its caller does not wait. */
+  readonly mode?: 'steal' | 'adopt'
+  /** With `adopt`: the hold whose place it takes. */
   readonly adopts?: { readonly id: string; readonly fence: number }
-  /** Take it from whoever holds it, and overtake those who wait. */
-  readonly steal?: boolean
   /** It is given up as soon as its client closes: nothing is to be finished under it. */
   readonly endsAtClose?: boolean
   /** Neighbours in this process who ask for the same may wait for it here, and have it passed on to them. */
@@ -297,9 +298,9 @@ export class Claim {
     this.silentBecause = other.silentBecause
   }
 
-  request(queue: boolean, floor: number): ClaimRequest {
-    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts, steal } = this.spec
-    const common = {
+  request(mode: ClaimMode, floor: number): ClaimRequest {
+    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, adopts } = this.spec
+    const request = {
       resource,
       id: this.id,
       permits,
@@ -307,13 +308,12 @@ export class Claim {
       leaseMs,
       presenceMs,
       maxHoldMs,
-      queue,
+      mode: this.spec.mode ?? mode,
       floor,
       block: this.baton?.block ?? 1,
       info: this.info,
     }
-    if (adopts) return { ...common, adopts }
-    return steal === true ? { ...common, steal } : common
+    return adopts ? { ...request, adopts } : request
   }
 
   beat(): Beat {

@@ -496,6 +496,7 @@ export class Holdfast implements AsyncDisposable {
         { ...options, lease, maxHold },
         this.#context.presenceMs,
       ),
+      mode: 'adopt',
       adopts: { id, fence },
     }
     const entry = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })

@@ -86,7 +86,7 @@ export interface LockKind {
 }
 
 export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const { resource, permits, capacity, steal = false, order = 'strict' } = kind
+  const { resource, permits, capacity, order = 'strict' } = kind
   const leaseMs =
     options.lease === undefined
       ? DEFAULT_LEASE_MS
@@ -96,7 +96,7 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     resource,
     permits,
     capacity,
-    steal,
+    ...(kind.steal ? { mode: 'steal' as const } : {}),
     endsAtClose: kind.endsAtClose === true,
     // The store counts maxHold from the grant: passed on, the next hold would have less of it.
     isPassedOn: order === 'cohort' && maxHoldMs === null,

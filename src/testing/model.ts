@@ -65,7 +65,7 @@ export function claim(model: Model, now: number, client: string, request: ClaimR
       return { status: 'refused', reason: 'capacity', capacity }
 
     const newcomer = newClaim(draft, client, request, request.permits, request.capacity)
-    if (request.steal) {
+    if (request.mode === 'steal') {
       for (const hold of holdsOf(draft, request.resource)) rob(draft, hold)
       draft.claims.unshift(newcomer)
     } else {
@@ -76,7 +76,7 @@ export function claim(model: Model, now: number, client: string, request: ClaimR
       promote(draft, request.resource)
       return answer(draft, newcomer)
     }
-    if (request.queue) return answer(draft, newcomer)
+    if (request.mode === 'queue') return answer(draft, newcomer)
     remove(draft, newcomer)
     return { status: 'refused', reason: 'busy' }
   })

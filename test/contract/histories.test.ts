@@ -76,7 +76,7 @@ describe('generated histories find', () => {
             permits: 1,
             capacity: 3,
             maxHoldMs: null,
-            queue: true,
+            mode: 'queue' as const,
             floor: 0,
             block: 1,
             info: '',

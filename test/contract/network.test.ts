@@ -48,7 +48,7 @@ function claim(id: string, change: Partial<ClaimRequest> = {}): ClaimRequest {
     id,
     permits: 1,
     capacity: 1,
-    queue: true,
+    mode: 'queue',
     floor: 0,
     block: 1,
     info: '',

@@ -117,8 +117,9 @@ async function enter(
     capacity: CAPACITY,
     leaseMs: pick([1, 20, 60_000]) ?? 1,
     presenceMs: pick([1, 20, 60_000]) ?? 1,
-    queue: Math.random() < 0.7,
-    steal: Math.random() < 0.1,
+    mode:
+      pick(['queue', 'queue', 'queue', 'queue', 'queue', 'queue', 'try', 'try', 'try', 'steal'] as const) ??
+      'queue',
   })
   claims.push(claim)
   await connection.claim(claim)

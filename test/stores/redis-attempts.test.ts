@@ -29,7 +29,14 @@ describeOn('redis', 'two attempts of one claim at Redis', () => {
   }
   const claimOf = (id: string): ClaimRequest => {
     const times = { leaseMs: 60_000, presenceMs: 60_000, maxHoldMs: null }
-    const rest = { queue: true, floor: 0, block: 1, info: '', permits: EXCLUSIVE, capacity: EXCLUSIVE }
+    const rest = {
+      mode: 'queue' as const,
+      floor: 0,
+      block: 1,
+      info: '',
+      permits: EXCLUSIVE,
+      capacity: EXCLUSIVE,
+    }
     return { resource: 'door', id, ...times, ...rest }
   }
 

@@ -146,7 +146,7 @@ describeOn('redis', 'the Redis store, when the clock of the server is set back b
         leaseMs: 2000,
         presenceMs: 2000,
         maxHoldMs: null,
-        queue: true,
+        mode: 'queue' as const,
         floor: 0,
         block: 1,
         info: '{}',

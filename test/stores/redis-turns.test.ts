@@ -64,7 +64,7 @@ function someTurn(): { client: number; steps: Step[] } {
       capacity: EXCLUSIVE,
       leaseMs: 600_000,
       presenceMs: 600_000,
-      queue: number(5) > 0,
+      mode: number(5) > 0 ? 'queue' : 'try',
       block: number(3) === 0 ? 8 : 1,
     })
     return { type: number(2) === 0 ? 'claim' : 'release', claim }

@@ -26,15 +26,15 @@ describe.each([
 
     const now = testEnv(50)
     const client = connect(storeOf(path, now, after))
-    expect(await client.claim(request('r', 'new', { queue: false }))).toMatchObject({ status: 'refused' })
+    expect(await client.claim(request('r', 'new', { mode: 'try' }))).toMatchObject({ status: 'refused' })
     now.nowMs += 5999
-    expect(await client.claim(request('r', 'new', { queue: false }))).toMatchObject({ status: 'refused' })
+    expect(await client.claim(request('r', 'new', { mode: 'try' }))).toMatchObject({ status: 'refused' })
     expect(await client.read('k', false)).toMatchObject({ value: 'v' })
     now.nowMs += 2
     // The dead holder's time is up; the dead waiter is next, and its time ends like anybody's.
     expect(await client.pulse([beat('r', 'held')])).toEqual([{ status: 'gone' }])
     now.nowMs += 10_000
-    const next = (await client.claim(request('r', 'new', { queue: false }))) as { fence: number }
+    const next = (await client.claim(request('r', 'new', { mode: 'try' }))) as { fence: number }
     expect(next.fence).toBeGreaterThan(first.fence)
     now.nowMs += 10_000
     expect(await client.read('k', false)).toBeNull()
@@ -59,7 +59,7 @@ describe('a file under two clocks', () => {
     const here = connect(storeOf(path, testEnv(9_000_000), 'machine-1'))
     await here.claim(request('r', 'held'))
     const there = connect(storeOf(path, testEnv(100), 'machine-2'))
-    expect(await there.claim(request('r', 'x', { queue: false }))).toMatchObject({ status: 'refused' })
+    expect(await there.claim(request('r', 'x', { mode: 'try' }))).toMatchObject({ status: 'refused' })
     for (let attempt = 0; attempt < 3; attempt += 1) {
       await expect(here.pulse([beat('r', 'held')])).rejects.toMatchObject({
         code: 'STORE_UNAVAILABLE',
@@ -67,7 +67,7 @@ describe('a file under two clocks', () => {
         message: expect.stringContaining('one machine only'),
       })
     }
-    expect(await there.claim(request('r', 'x', { queue: false }))).toMatchObject({ status: 'refused' })
+    expect(await there.claim(request('r', 'x', { mode: 'try' }))).toMatchObject({ status: 'refused' })
   })
 
   it('is noticed where the system tells no boot id, too', async () => {
@@ -152,7 +152,7 @@ describe('the wall clock', () => {
       const reply = await client.claim(request('r', id, { leaseMs: 10_000 }))
       fences.push((reply as { fence: number }).fence)
       env.nowMs += 9999
-      expect(await client.claim(request('r', 'x', { queue: false }))).toMatchObject({ status: 'refused' })
+      expect(await client.claim(request('r', 'x', { mode: 'try' }))).toMatchObject({ status: 'refused' })
       env.nowMs += 2
       expect(await client.release('r', id)).toBe(false)
     }

@@ -209,6 +209,6 @@ describe('a file that is removed or replaced while it is used', () => {
     const again = (await client.claim(request('r', '2'))) as { fence: number }
     expect(again.fence).toBeGreaterThan(fence)
     const other = connect(sqlite(path, { env }))
-    expect(await other.claim(request('r', '3', { queue: false }))).toMatchObject({ status: 'refused' })
+    expect(await other.claim(request('r', '3', { mode: 'try' }))).toMatchObject({ status: 'refused' })
   })
 })

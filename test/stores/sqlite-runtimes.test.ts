@@ -66,10 +66,10 @@ async function start(path: string, runtime: RuntimeName): Promise<Child> {
 
 async function passesAtEndOfLease(holder: Child, other: Child): Promise<void> {
   const sentAt = nowMs()
-  holder.send(['claim', request('r', 'held', { leaseMs: LEASE_MS, queue: false })])
+  holder.send(['claim', request('r', 'held', { leaseMs: LEASE_MS, mode: 'try' })])
   expect(await holder.next()).toMatchObject({ status: 'granted', leaseMs: LEASE_MS })
   for (;;) {
-    other.send(['claim', request('r', 'taken', { queue: false })])
+    other.send(['claim', request('r', 'taken', { mode: 'try' })])
     const { status } = await other.next<{ status: string }>()
     if (status === 'granted') break
     await delay(20)

@@ -135,7 +135,7 @@ describe('the SQLite store', () => {
     const raw = await openRaw(path)
     const before = ask(raw, 'PRAGMA data_version')
     for (let index = 0; index < 10; index += 1)
-      expect(await client.claim(request('r', 'x', { queue: false }))).toMatchObject({ status: 'refused' })
+      expect(await client.claim(request('r', 'x', { mode: 'try' }))).toMatchObject({ status: 'refused' })
     expect(ask(raw, 'PRAGMA data_version')).toBe(before)
   })
 })

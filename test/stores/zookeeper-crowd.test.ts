@@ -22,7 +22,7 @@ async function notifications(server: ZooKeeperServer): Promise<{ nodes: number; 
 
 function claimOf(id: string): ClaimRequest {
   const times = { leaseMs: 10 * MINUTE_MS, presenceMs: 10 * MINUTE_MS, maxHoldMs: null }
-  const rest = { queue: true, floor: 0, block: 1, info: '' }
+  const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '' }
   return { resource: 'door', id, permits: EXCLUSIVE, capacity: EXCLUSIVE, ...times, ...rest }
 }
 

@@ -60,7 +60,14 @@ describeOn('zookeeper', 'two attempts of one claim at ZooKeeper', () => {
   }
   const claimOf = (leaseMs: number, changes: Partial<ClaimRequest> = {}): ClaimRequest => {
     const times = { leaseMs, presenceMs: leaseMs, maxHoldMs: null }
-    const rest = { queue: true, floor: 0, block: 1, info: '', permits: EXCLUSIVE, capacity: EXCLUSIVE }
+    const rest = {
+      mode: 'queue' as const,
+      floor: 0,
+      block: 1,
+      info: '',
+      permits: EXCLUSIVE,
+      capacity: EXCLUSIVE,
+    }
     return { resource: 'door', id: 'a', ...times, ...rest, ...changes }
   }
   const nodes = async (): Promise<string[]> => (await zk.getChildren(`${root}/default/lines/door`)).children

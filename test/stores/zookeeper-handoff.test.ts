@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000
 const LASTING = { leaseMs: 10 * MINUTE_MS, presenceMs: 10 * MINUTE_MS }
 
 function claimOf(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
-  const rest = { maxHoldMs: null, queue: true, floor: 0, block: 1, info: '' }
+  const rest = { maxHoldMs: null, mode: 'queue' as const, floor: 0, block: 1, info: '' }
   return { resource: 'door', id, permits: EXCLUSIVE, capacity: EXCLUSIVE, ...LASTING, ...rest, ...changes }
 }
 
@@ -130,10 +130,10 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
     const holder = await holderThatWaited()
     const [thief, heir, next] = [client(), client(), client()]
     await next.claim(claimOf('next'))
-    const stolen = await thief.claim(claimOf('thief', { steal: true }))
+    const stolen = await thief.claim(claimOf('thief', { mode: 'steal' }))
     expect(await holder.release('door', 'holder')).toBe(false)
     const adopts = { id: 'thief', fence: fenceIn(stolen) }
-    const adopted = await heir.claim(claimOf('heir', { adopts }))
+    const adopted = await heir.claim(claimOf('heir', { mode: 'adopt', adopts }))
     expect(adopted.status).toBe('granted')
     const [reply] = await next.pulse([{ resource: 'door', id: 'next', ...LASTING }])
     expect(reply?.status).toBe('waiting')

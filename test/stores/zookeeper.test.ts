@@ -25,7 +25,7 @@ const LASTING = { ...OPTIONS, sessionTimeout: 30_000 }
 
 function claimOf(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
   const times = { leaseMs: 60_000, presenceMs: 60_000, maxHoldMs: null }
-  const rest = { queue: true, floor: 0, block: 1, info: '' }
+  const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '' }
   return { resource: 'door', id, permits: EXCLUSIVE, capacity: EXCLUSIVE, ...times, ...rest, ...changes }
 }
 
@@ -244,7 +244,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const one = raw()
     const holder = await one.claim(claimOf('a'))
     await one.claim(claimOf('b'))
-    const thief = await raw().claim(claimOf('thief', { steal: true }))
+    const thief = await raw().claim(claimOf('thief', { mode: 'steal' }))
     await eventually('the loss', () => one.pushes.some(({ type }) => type === 'lost'))
     await raw().evict('door', null)
     await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
@@ -293,7 +293,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const [one, thief] = [raw(), raw()]
     const granted = () => one.pushes.filter((push) => push.type === 'granted')
     for (const id of ['a', 'b']) await one.claim(claimOf(id))
-    const stolen = await thief.claim(claimOf('thief', { steal: true }))
+    const stolen = await thief.claim(claimOf('thief', { mode: 'steal' }))
     await eventually('the loss', () => one.pushes.some(({ type }) => type === 'lost'))
     expect(await one.release('door', 'a')).toBe(false)
     await pass(100)

@@ -290,8 +290,8 @@ export class MysqlConnection implements Connection, LocalClient {
 
   /** Only for claims that ask for no cap, and for nobody's place. */
   #shortClaim(line: string, request: ClaimRequest): ShortWay | undefined {
-    const { permits, capacity, leaseMs, maxHoldMs, floor, block, adopts, steal } = request
-    if (maxHoldMs !== null || adopts || steal || permits > capacity) return undefined
+    const { permits, capacity, leaseMs, maxHoldMs, floor, block, mode } = request
+    if (maxHoldMs !== null || mode === 'adopt' || mode === 'steal' || permits > capacity) return undefined
     const [id, client, info] = [toHex(request.id), toHex(this.id), toHex(request.info)]
     const claim = { id, client, info, permits, capacity, lease: toUs(leaseMs), floor, block }
     return {
@@ -332,14 +332,8 @@ function claimValues(request: ClaimRequest, client: string): Value[] {
     maxHoldMs === null ? null : toUs(maxHoldMs),
   ]
   const old = adopts ? [toHex(adopts.id), adopts.fence] : [null, null]
-  const who = [modeOf(request), toHex(id), toHex(client)]
+  const who = [MODE[request.mode], toHex(id), toHex(client)]
   return [...who, permits, capacity, ...durations, floor, block, toHex(info), ...old]
-}
-
-function modeOf({ adopts, steal, queue }: ClaimRequest): number {
-  if (adopts) return MODE.adopt
-  if (steal) return MODE.steal
-  return queue ? MODE.queue : MODE.try
 }
 
 function isPlaced(reply: object): reply is PlacedWaiting {

@@ -165,7 +165,7 @@ function trial(name: string): { resource: string; claims: ClaimRequest[] } {
     presenceMs: TRIAL_MS,
     maxHoldMs: null,
   }
-  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }
 

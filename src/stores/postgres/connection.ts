@@ -18,7 +18,7 @@ import type {
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
-import type { LineCall, Turns } from './turns.js'
+import type { Turns } from './turns.js'
 import type { PostgresUser } from './user.js'
 
 const LINES_AT_ONCE = 200
@@ -56,9 +56,9 @@ export class PostgresConnection implements Connection {
   }
 
   async #claim(request: ClaimRequest): Promise<ClaimReply> {
-    const { permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
+    const { mode, permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
     return this.#turns.submit(request.resource, {
-      mode: modeOf(request),
+      mode,
       id: encodeText(request.id),
       client: this.#client,
       permits,
@@ -204,12 +204,6 @@ function groupByLine(beats: readonly Beat[], isDeaf: boolean): { resource: strin
     else lines.set(resource, [beat])
   })
   return [...lines].map(([resource, each]) => ({ resource: encodeText(resource), beats: each }))
-}
-
-function modeOf({ adopts, steal, queue }: ClaimRequest): LineCall['mode'] {
-  if (adopts) return 'adopt'
-  if (steal) return 'steal'
-  return queue ? 'queue' : 'try'
 }
 
 /** Beyond this no sum with the clock would be exact; it is a hundred years and more. */

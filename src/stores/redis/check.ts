@@ -151,6 +151,6 @@ function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
   // Long enough for a slow server: of a claim that has lapsed nothing is told, and nothing shown about the permission to tell.
   const common = { resource, permits: 1, capacity: 1, leaseMs: 30_000, presenceMs: 30_000, maxHoldMs: null }
-  const rest = { queue: true, floor: 0, block: 1, info: '{}' }
+  const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }

@@ -294,10 +294,8 @@ function claimText(request: ClaimRequest, channel: string): string {
   return `${modeOf(request)} ${token(request.id)} ${times} ${wanted}`
 }
 
-function modeOf({ adopts, steal, queue }: ClaimRequest): string {
-  if (adopts) return `adopt/${token(adopts.id)}/${adopts.fence}`
-  if (steal) return 'steal'
-  return queue ? 'queue' : 'try'
+function modeOf({ mode, adopts }: ClaimRequest): string {
+  return adopts ? `${mode}/${token(adopts.id)}/${adopts.fence}` : mode
 }
 
 function stateValue(version: unknown, value: unknown): StateValue | null {

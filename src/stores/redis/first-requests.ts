@@ -46,7 +46,7 @@ export class FirstRequests {
     if (isHeldBack) this.#heldBack = sent.promise
     try {
       const first = isHeldBack ? BUSY : await this.#try(request)
-      if (!isHeldBack && (first.text !== 'busy' || !request.queue)) return first
+      if (!isHeldBack && (first.text !== 'busy' || request.mode === 'try')) return first
       await this.#context.heard()
       await Promise.all(before)
       if (pending.isGivenUp) return BUSY
@@ -67,6 +67,6 @@ export class FirstRequests {
   }
 
   #try(request: ClaimRequest): Promise<Answer> {
-    return this.#context.ask(this.#context.isHearing() ? request : { ...request, queue: false })
+    return this.#context.ask(this.#context.isHearing() ? request : { ...request, mode: 'try' })
   }
 }

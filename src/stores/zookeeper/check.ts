@@ -88,7 +88,7 @@ export async function tryLock(connection: Connection, resource: string, isOwn: b
   // They must not lapse on a slow server: what they are to show would not happen.
   const times = { leaseMs: 30_000, presenceMs: 30_000 }
   const size = { permits: EXCLUSIVE, capacity: EXCLUSIVE }
-  const rest = { queue: true, floor: 0, block: 1, info: '' }
+  const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '' }
   const claims = ['first', 'second'].map(
     (id): ClaimRequest => ({
       resource,

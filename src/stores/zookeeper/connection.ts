@@ -49,8 +49,8 @@ export class ZooKeeperConnection implements Connection, SessionUser {
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
     return this.#call(async () => {
-      this.#refuseIfShared(request.steal === true, 'a steal')
-      this.#refuseIfShared(request.adopts !== undefined, 'an adoption')
+      this.#refuseIfShared(request.mode === 'steal', 'a steal')
+      this.#refuseIfShared(request.mode === 'adopt', 'an adoption')
       const callAt = this.#places.env.now()
       const key = keyOf(request)
       const known = this.#stays.get(key)
@@ -182,8 +182,8 @@ export class ZooKeeperConnection implements Connection, SessionUser {
       const refusal = await this.#enter(stay, request)
       if (refusal) return refusal
     } else await stay.settle()
-    if (request.steal) await overtake(this.#places, stay, request)
-    if (stay.state === 'waiting' && !request.queue) return this.#refuse(stay, { reason: 'busy' })
+    if (request.mode === 'steal') await overtake(this.#places, stay, request)
+    if (stay.state === 'waiting' && request.mode === 'try') return this.#refuse(stay, { reason: 'busy' })
     if (stay.state !== 'gone') return stay.claimReply(callAt)
     // The session ended meanwhile. If the claim has got a node in the next one, nobody knows of it.
     this.#discard(stay)
@@ -193,9 +193,8 @@ export class ZooKeeperConnection implements Connection, SessionUser {
   /** Puts a claim into its line; the refusal, if it is refused. */
   async #enter(stay: Stay, request: ClaimRequest): Promise<ClaimReply | null> {
     // What looks at the line first has to see those who came before it.
-    if (request.steal || !request.queue)
-      await this.#places.entrances.pass(this.#places.lineOf(request.resource))
-    if (request.adopts || request.steal) {
+    if (request.mode !== 'queue') await this.#places.entrances.pass(this.#places.lineOf(request.resource))
+    if (request.mode === 'adopt' || request.mode === 'steal') {
       const taken = await this.#takeOver(stay, request)
       if (typeof taken !== 'boolean') return taken
       if (taken) {
@@ -203,7 +202,7 @@ export class ZooKeeperConnection implements Connection, SessionUser {
         return null
       }
     }
-    if (!request.queue) {
+    if (request.mode === 'try') {
       // Look first: a try that fails leaves no trace, not even for a moment.
       const refusal = refusalIn(await this.#places.list(request.resource), request)
       if (refusal) return { status: 'refused', ...refusal }

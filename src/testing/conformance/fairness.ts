@@ -170,12 +170,12 @@ export const fairnessCases: readonly CaseSpec[] = [
     notAs: MUTEX_ALONE.load,
     async run(scene) {
       const raw = scene.raw()
-      const claim = (id: string, permits: number, queue: boolean) =>
-        raw.claim(claimOf('seats', id, { permits, capacity: 3, queue }))
-      assert.equal((await claim('raw:1', 2, true)).status, 'granted')
-      assert.equal((await claim('raw:2', 3, true)).status, 'waiting')
-      assert.deepEqual(await claim('raw:3', 1, false), { status: 'refused', reason: 'busy' })
-      assert.equal((await claim('raw:4', 1, true)).status, 'waiting')
+      const claim = (id: string, permits: number, mode: 'queue' | 'try') =>
+        raw.claim(claimOf('seats', id, { permits, capacity: 3, mode }))
+      assert.equal((await claim('raw:1', 2, 'queue')).status, 'granted')
+      assert.equal((await claim('raw:2', 3, 'queue')).status, 'waiting')
+      assert.deepEqual(await claim('raw:3', 1, 'try'), { status: 'refused', reason: 'busy' })
+      assert.equal((await claim('raw:4', 1, 'queue')).status, 'waiting')
       await raw.release('seats', 'raw:2')
       const [promoted] = await raw.pulse([
         { resource: 'seats', id: 'raw:4', leaseMs: LONG_MS, presenceMs: LONG_MS },

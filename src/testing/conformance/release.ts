@@ -28,7 +28,7 @@ export const releaseCases: readonly CaseSpec[] = [
       assert.equal(await stranger.release('door', 'stranger:1'), false)
       assert.equal(await stranger.release('never held', 'stranger:2'), false)
       assert.equal(
-        (await stranger.claim(scene.claimOf('door', 'stranger:3', { queue: false }))).status,
+        (await stranger.claim(scene.claimOf('door', 'stranger:3', { mode: 'try' }))).status,
         'refused',
       )
       assert.equal(await stranger.release('door', 'stranger:3'), false)

@@ -224,7 +224,7 @@ export function claimOf(resource: string, id: string, changes: Partial<ClaimRequ
     leaseMs: LONG_MS,
     presenceMs: LONG_MS,
     maxHoldMs: null,
-    queue: true,
+    mode: 'queue',
     floor: 0,
     block: 1,
     info: '{}',

@@ -63,8 +63,7 @@ function claimRequest({ want, mode, terms }: Of<'claim'>, scene: Scene): TwinReq
   const real: ClaimRequest = {
     ...want,
     ...common(want.resource, terms, scene),
-    queue: mode === 'queue',
-    ...(mode === 'steal' ? { steal: true } : {}),
+    mode,
   }
   return { real, modelled: real }
 }
@@ -78,7 +77,7 @@ function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Scene
     resource,
     permits: 1,
     capacity: 1,
-    queue: false,
+    mode: 'adopt' as const,
     ...common(resource, terms, scene),
   }
   return {

@@ -69,7 +69,7 @@ function standsStill() {
 
 function request(resource, id, leaseMs) {
   const permits = { permits: EXCLUSIVE, capacity: EXCLUSIVE, block: 1, floor: 0, maxHoldMs: null }
-  return { resource, id, ...permits, leaseMs, presenceMs: leaseMs, queue: true, info: `pid ${process.pid}` }
+  return { resource, id, ...permits, leaseMs, presenceMs: leaseMs, mode: 'queue', info: `pid ${process.pid}` }
 }
 
 /** Claims, waits until granted, asking as the engine does, and gives its id, the fence and the moment up to which it is valid. */

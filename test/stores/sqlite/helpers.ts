@@ -80,7 +80,7 @@ export function request(resource: string, id: string, more: Partial<ClaimRequest
     leaseMs: 30_000,
     presenceMs: 30_000,
     maxHoldMs: null,
-    queue: true,
+    mode: 'queue',
     floor: 0,
     block: 1,
     info: '',
