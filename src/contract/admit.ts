@@ -1,12 +1,3 @@
-/** The capacity of a mutex or read-write lock, and the permits of an exclusive claim: more than any number of readers. */
-export const EXCLUSIVE = 2 ** 30
-
-/** So many heirs are named at once, in every store: the next ones come with the last of them. */
-export const MOST_HEIRS = 16
-
-/** So many claims ahead of a waiter are counted, where it has to know: those further back need not know it better. */
-export const MOST_AHEAD = 100
-
 /** What the admission rule needs to know of a claim. */
 export interface Place {
   readonly permits: number

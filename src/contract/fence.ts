@@ -1,7 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
-
-/** How far a client's memory of a fence may run ahead of the store's clock before it is no longer believed. */
-export const FLOOR_SKEW_MS = 60_000
+import { FLOOR_SKEW_MS, HIGHEST_FENCE } from './constants.js'
 
 interface FenceInput {
   /** The last fence that the store gave out. */
@@ -22,7 +20,7 @@ export function nextFence({ last, floor, wallMs, block }: FenceInput): number {
   const clockUs = Math.floor(wallMs * 1000)
   const believedFloor = Math.min(floor + 1, clockUs + FLOOR_SKEW_MS * 1000)
   const fence = Math.max(last + 1, believedFloor, clockUs)
-  if (fence > Number.MAX_SAFE_INTEGER - (block - 1)) {
+  if (fence > HIGHEST_FENCE - (block - 1)) {
     throw new HoldfastError(
       'UNSUPPORTED',
       'The fence counter has passed 2^53; set the clock of the store right and start with a new space',

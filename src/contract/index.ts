@@ -1,5 +1,6 @@
 export { type Env, systemEnv } from '../base/env.js'
 export { type ErrorCode, HoldfastError } from '../base/errors.js'
-export { admit, blockers, EXCLUSIVE, type Place } from './admit.js'
+export { admit, blockers, type Place } from './admit.js'
+export { EXCLUSIVE } from './constants.js'
 export { nextFence } from './fence.js'
 export * from './store.js'

@@ -1,4 +1,5 @@
-import { admit, EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from './admit.js'
+import { admit } from './admit.js'
+import { EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from './constants.js'
 import { nextFence } from './fence.js'
 import type { Pin, Row, Rows } from './rows.js'
 import type {

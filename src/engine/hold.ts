@@ -2,7 +2,7 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import { type Claim, type Entry, leaseForMs } from './claim.js'
 import { type Engine, notHeld } from './engine.js'
 import { unwatchHold } from './forgotten.js'

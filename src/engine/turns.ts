@@ -1,6 +1,7 @@
 import { type Deferred, deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
-import { admit, EXCLUSIVE, type Place } from '../contract/admit.js'
+import { admit, type Place } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import { type Limits, waitLocally } from './limits.js'
 
 /** A place in the line of those who want to be inside. */

@@ -1,7 +1,7 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'

@@ -1,6 +1,6 @@
 import { checkName } from '../base/names.js'
 import { checkOptions } from '../base/options.js'
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
 import { checkOrder, LOCK_OPTIONS, type LockOptions } from './options.js'

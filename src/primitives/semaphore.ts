@@ -1,7 +1,7 @@
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from '../engine/hold.js'
 import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'

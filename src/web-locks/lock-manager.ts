@@ -1,6 +1,6 @@
 import { HoldfastError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from '../engine/hold.js'
 import { type Entrance, enter, type LockContext, leave } from '../primitives/entrance.js'
 import { Holdfast } from '../primitives/holdfast.js'

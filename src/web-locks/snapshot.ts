@@ -1,4 +1,4 @@
-import { EXCLUSIVE } from '../contract/admit.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import type { ClaimView } from '../contract/store.js'
 import { clientOf, type Engine } from '../engine/engine.js'
 import { nameOf } from './names.js'

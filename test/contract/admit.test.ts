@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { admit, blockers, EXCLUSIVE, type Place } from '../../src/contract/admit.js'
+import { admit, blockers, type Place } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 
 const sum = (line: readonly Place[]): number => line.reduce((total, { permits }) => total + permits, 0)
 const waiting = (...permits: number[]): Place[] => permits.map((each) => ({ permits: each, granted: false }))

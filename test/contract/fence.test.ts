@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FLOOR_SKEW_MS, nextFence } from '../../src/contract/fence.js'
+import { FLOOR_SKEW_MS } from '../../src/contract/constants.js'
+import { nextFence } from '../../src/contract/fence.js'
 
 const moments = fc.integer({ min: 0, max: 4_000_000_000_000 })
 const fences = fc.integer({ min: 0, max: 4_000_000_000_000_000 })

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { Entry } from '../../src/engine/claim.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { claimSpec } from '../../src/primitives/options.js'

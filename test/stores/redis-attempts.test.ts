@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection } from '../../src/contract/store.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { inTime, pass, settled } from '../../src/testing/conformance/checks.js'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { type Env, systemEnv } from '../../src/base/env.js'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, ClaimView, Connection, Push, Store } from '../../src/contract/store.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { redis } from '../../src/stores/redis/index.js'

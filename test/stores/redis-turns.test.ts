@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Store } from '../../src/contract/store.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { Beat, ClaimReply, ClaimRequest, Connection } from '../../src/contract/store.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { eventually, pass } from '../../src/testing/conformance/checks.js'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'

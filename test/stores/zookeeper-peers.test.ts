@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
 import { Holdfast } from '../../src/index.js'
 import { curatorFormat } from '../../src/stores/zookeeper/format.js'

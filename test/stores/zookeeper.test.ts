@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { EXCLUSIVE } from '../../src/contract/admit.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
 import { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
 import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'

@@ -1,5 +1,5 @@
 import { detached, systemEnv } from '../../base/env.js'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type {
   Beat,
   BeatReply,

@@ -1,5 +1,5 @@
 import type { Env } from '../../base/env.js'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
 import { Perms, type ZooKeeperClient } from '../../drivers/zookeeper/index.js'
 import { hasCode } from './failures.js'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { HoldfastError } from '../../base/errors.js'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest } from '../../contract/store.js'
 import { type ClaimName, claimPrefix, decode, encode, parseClaim } from './names.js'
 

@@ -1,4 +1,5 @@
-import { admit, EXCLUSIVE } from '../../contract/admit.js'
+import { admit } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import { type Format, OWN_FORMAT } from './format.js'
 import {
   type ClaimName,

@@ -1,4 +1,4 @@
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { WatchListener, ZooKeeperClient } from '../../drivers/zookeeper/index.js'
 import { lookAt } from './asking.js'
 import type { Cue } from './line.js'

@@ -1,4 +1,4 @@
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimReply, ClaimRequest, Held, Waiting } from '../../contract/store.js'
 import type { WatchListener } from '../../drivers/zookeeper/index.js'
 import { find, join, lookAt, type Made, remove, replace, touchLine } from './asking.js'

@@ -1,4 +1,4 @@
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import { type LockKind, MUTEX } from '../lock-kinds.js'
 
 /** The locks that exclude as a mutex does: whatever is true of a mutex, and not about re-entry, must be true of each of them. */

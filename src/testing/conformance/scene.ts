@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { systemEnv } from '../../base/env.js'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../primitives/holdfast.js'
 import type { Lock } from '../../primitives/lock.js'

@@ -1,5 +1,5 @@
 import type * as FastCheck from 'fast-check'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import { type BeatPlan, CLIENTS, type Command, KEYS, RESOURCES, type Target, type Terms } from './commands.js'
 
 type Clock = 'injected' | 'server'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { EXCLUSIVE } from '../../contract/admit.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { Push } from '../../contract/store.js'
 
 /** What one step of a history shows from outside. */

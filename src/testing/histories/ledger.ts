@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { FLOOR_SKEW_MS } from '../../contract/fence.js'
+import { FLOOR_SKEW_MS } from '../../contract/constants.js'
 import type { Given } from '../model.js'
 
 /** Fields whose values are numbers of the store's choice; the model has places in the order of giving there. */

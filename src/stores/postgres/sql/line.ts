@@ -1,4 +1,4 @@
-import { MOST_AHEAD } from '../../../contract/admit.js'
+import { MOST_AHEAD } from '../../../contract/constants.js'
 
 /**
  * What every call on a line is made of: `open_line`, `settle`, the work, `close_line`. It restates `contract/lines.ts`.

@@ -1,4 +1,4 @@
-import { EXCLUSIVE, MOST_HEIRS } from '../../../contract/admit.js'
+import { EXCLUSIVE, MOST_HEIRS } from '../../../contract/constants.js'
 
 /**
  * The short ways, in Lua: the usual cases, which read and write what they must and copy the rest as text. They are blocks of one function and not
