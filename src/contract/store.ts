@@ -28,6 +28,8 @@ export interface Capabilities {
    * Otherwise a lease that lingers goes back after 50 ms. May change while the client runs.
    */
   readonly tellsWanted?: boolean
+  /** true: `claim` and `release` answer within the call, so the engine sets no deadline for them. */
+  readonly answersAtOnce?: boolean
   /** How many fences one claim or beat may reserve; left out: any number. 1: holds are not passed on inside a process. */
   readonly maxBlock?: number
 }
@@ -41,14 +43,17 @@ export interface ClientContext {
   push(news: Push): void
 }
 
+/** A store that answers within the call need not make a promise: see `answersAtOnce`. */
+export type Answer<T> = T | Promise<T>
+
 /** One client's connection. Every call answers or fails; none sleeps, retries or watches the caller's signal. */
 export interface Connection {
   /** Joins the line. The same id again gives the present answer for that claim. */
-  claim(request: ClaimRequest): Promise<ClaimReply>
+  claim(request: ClaimRequest): Answer<ClaimReply>
   /** Renews holds and keeps places; answers one reply for each beat, in order. No beats: only checks that the store is there. */
   pulse(beats: readonly Beat[]): Promise<BeatReply[]>
   /** Leaves the line, as holder or as waiter. false: the claim was not there any more. */
-  release(resource: string, id: string): Promise<boolean>
+  release(resource: string, id: string): Answer<boolean>
   /** Removes the hold with that fence, or every hold, and tells the robbed. */
   evict(resource: string, fence: number | null): Promise<ClaimView[]>
   /** Pins the capacity of a counting resource; claims that declare `declared` or `capacity` follow it from now on. */

@@ -1,178 +1,155 @@
-import type { Cancel } from '../base/env.js'
 import type { HoldfastError } from '../base/errors.js'
-import { nothing } from '../base/nothing.js'
-import type { Claim } from './claim.js'
 import type { Cohorts } from './cohorts.js'
+import type { Engine } from './engine.js'
+import type { Lease } from './lease.js'
+import { RequestQueue } from './queue.js'
+import type { Request } from './request.js'
+import { type Asked, isShared } from './spec.js'
+import type { Successors } from './successors.js'
 
-/** One of those who want the same in the same process. */
-export interface Member {
-  readonly claim: Claim
-  /** Its number among those who have come to a cohort of their client. */
-  arrival: number
-  /** Its turn to stand in the store's line for the others. */
-  start(): void
-  /** Somebody stands there already. */
-  queue(): void
-  /** It gets what the claim of a neighbour has: its place in line, or its grant. */
-  takeOver(from: Claim): void
-  /** It gets in beside its neighbours who read already, with a fence of its own. */
-  join(claim: Claim, fence: number): void
-  /** Whether what it has may go to one more neighbour at this moment. */
-  readonly canGoOn: boolean
-  /** The store is asked for more fences, and for the news. */
-  askForFences(): void
-  fail(error: HoldfastError): void
-}
-
-/** Whoever wants it now will want it again before the turn is over. */
-const TURNS_AHEAD = 4
+/** A waiting request probably wants the lock again before the turn is over. */
+const FENCES_PER_WAITER = 4
 
 /**
- * Those of one process who ask for the same thing in the same words. One of them stands in the store's line for all; the others
- * wait here, in order of arrival, and get what it leaves behind.
+ * The requests of one client that ask for the same thing with the same options. They wait here in order of arrival; one lease
+ * stands in the store's line for all of them, and goes from one to the next.
  */
-export class Cohort {
+export class Cohort implements Successors {
+  /** What they ask for. */
+  readonly pattern: Asked
+  readonly isShared: boolean
+  protected readonly engine: Engine
   protected readonly all: Cohorts
-  /** What they ask for: all their claims are alike, but for the id. */
-  readonly pattern: Claim
-  /** null: nobody has waited here yet, as it is with most locks. */
-  #line: Set<Member> | null = null
-  /** Goes on along the line. A new one would pass by the traces of all who have left, again and again. */
-  #inOrder: Iterator<Member> | null = null
-  /** Where it is. */
-  #first: Member | undefined
-  protected front: Member | null = null
-  #letProcessEnd: Cancel = nothing
+  protected readonly queue = new RequestQueue()
+  lease: Lease | null = null
 
-  constructor(all: Cohorts, pattern: Claim) {
+  constructor(engine: Engine, all: Cohorts, pattern: Asked) {
+    this.engine = engine
     this.all = all
     this.pattern = pattern
+    this.isShared = isShared(pattern.spec)
   }
 
-  /** The arrival of the first one that waits, in the store's line or here. */
+  /** The arrival of the first request that waits. */
   get waitingSince(): number {
-    return this.front?.claim.isPending ? this.front.arrival : this.waitingHereSince
+    return this.queue.first?.arrival ?? Infinity
   }
 
-  /** The arrival of the first one that waits here, and has no place in the store's line yet. */
+  /** The arrival of the first request that has no place in the store's line. */
   get waitingHereSince(): number {
-    return this.next?.arrival ?? Infinity
+    const hasPlace = this.lease !== null && !this.lease.isServing
+    return (hasPlace ? this.queue.second : this.queue.first)?.arrival ?? Infinity
   }
 
-  /** No request of this cohort stands in the store's line. */
+  /** No lease stands in the store's line for its requests. */
   get isHeldBack(): boolean {
-    return !this.front && this.size > 0
+    return !this.lease && this.queue.size > 0
   }
 
-  /** The claim that stands in the store's line for all. */
-  get frontClaim(): Claim | undefined {
-    return this.front?.claim
+  add(request: Request): void {
+    request.line = this
+    request.arrival = ++this.all.arrivals
+    this.queue.push(request)
+    const { lease } = this
+    if (!lease && this.queue.first === request && this.all.mayStart(this, request)) this.start()
+    else if (lease?.phase === 'held') this.engine.goOn(lease, false)
+    // The first one is told by the store's answer.
+    const isAsked = this.lease?.phase === 'asking' && this.queue.first === request
+    if (request.phase === 'waiting' && !isAsked) request.onWaiting()
   }
 
-  /** Whether the next one may go on with what the front has: not where a writer would overtake a reader, or a reader a writer. */
-  get isNextInOrder(): boolean {
-    const { next } = this
-    return next !== undefined && !this.all.isOvertaking(next)
+  /** Starts if no earlier request of the other kind still waits for its place. */
+  startInOrder(): void {
+    const { first } = this.queue
+    if (this.isHeldBack && first && this.all.mayStart(this, first)) this.start()
   }
 
-  /** Whether this cohort may have a place in the store's line now. */
-  get mayStart(): boolean {
-    return this.isHeldBack && this.next !== undefined && this.all.mayStart(this.next)
+  /** A lease goes to the store's line for the first request, and those behind it. */
+  start(): void {
+    const { first } = this.queue
+    if (!first) return
+    this.lease = this.engine.newLease(first, this)
+    this.engine.claims.start(this.lease, 'queue')
   }
 
-  /** How many wait here. */
-  get size(): number {
-    return this.#line?.size ?? 0
+  next(lease: Lease): Request | null {
+    const { first } = this.queue
+    if (lease !== this.lease || !first) return null
+    // The place in line was that of the first request. The others follow if no reader or writer is overtaken.
+    const mayFollow = !lease.turn.hasBegun || (this.isInOrder(first) && this.mayGoOn(lease))
+    return mayFollow ? first : null
   }
 
-  /** The first one stands in the store's line, the others wait here. */
-  enter(member: Member): void {
-    member.arrival = ++this.all.arrivals
-    if (!this.front && this.size === 0 && this.all.mayStart(member)) {
-      this.front = member
-      return member.start()
-    }
-    this.#line ??= new Set()
-    this.#inOrder ??= this.#line.values()
-    this.#line.add(member)
-    // Somebody waits for this: the process must not end for want of other work.
-    if (this.#line.size === 1) this.#letProcessEnd = this.all.keepAlive.begin()
-    member.queue()
+  protected mayGoOn(lease: Lease): boolean {
+    const now = this.engine.env.now()
+    return lease.canServeMore(now) && lease.turn.canGoOn(now)
   }
 
-  /** How many fences the claim could use: it is about to be sent, or spoken of. A lone one needs no more than its own. */
-  fencesFor(claim: Claim): number {
-    if (claim.phase === 'asking') return this.size === 0 ? 1 : (1 + this.size) * TURNS_AHEAD
-    return claim.needsFences ? Infinity : 0
+  protected isInOrder(request: Request): boolean {
+    return !this.all.isOvertaking(this, request)
   }
 
-  /** The store has said that the claim is held. One at a time: the others wait until it is passed on. */
-  letIn(_claim: Claim): void {}
+  fencesWanted(lease: Lease): number {
+    const { size } = this.queue
+    const lingers = lease.lingerMs > 0
+    if (lease.phase !== 'held') return lingers ? Infinity : size <= 1 ? 1 : size * FENCES_PER_WAITER
+    const isNeeded = lingers || (size > 0 && !lease.isServing)
+    return isNeeded && lease.turn.isOutOfFences ? Infinity : 0
+  }
 
-  /** One that waits here has given up. */
-  leave(member: Member): void {
-    if (!this.#line?.delete(member)) return
-    this.#settle()
+  onAnswer(lease: Lease): void {
+    if (lease.phase === 'held') this.engine.goOn(lease, true)
+    else this.queue.first?.onWaiting()
+  }
+
+  onOver(lease: Lease): void {
+    if (lease !== this.lease) return
+    this.lease = null
     this.goOnHere()
   }
 
-  /** The first one that waits here goes to the store's line for the others. */
-  startNext(): void {
-    this.front = this.takeNext() ?? null
-    this.front?.start()
+  /** What the store has said of one request is true for all that ask for the same. */
+  onFailure(lease: Lease, error: HoldfastError | null): void {
+    if (lease === this.lease && error) this.failAll(error)
   }
 
-  /** The next one takes over what the front leaves. false: there is nobody. */
-  passOn(claim: Claim): boolean {
-    if (this.front?.claim !== claim) return false
-    const next = this.takeNext()
-    if (!next) return false
-    this.front = next
-    next.takeOver(claim)
-    this.goOnHere()
-    return true
-  }
-
-  /** The front has nothing for others any more, neither place nor grant: the next one goes to the store by itself. */
-  over(claim: Claim): void {
-    if (this.front?.claim !== claim) return
-    this.front = null
-    this.goOnHere()
-  }
-
-  /** What the store has told the one at the front is true for all. */
   failAll(error: HoldfastError): void {
-    const line = this.#line ?? []
-    this.#line = null
-    this.#inOrder = null
-    this.#settle()
-    for (const member of line) member.fail(error)
+    for (const request of this.queue.takeAll()) request.failed(error)
+    this.#leaveStore()
     this.all.failHeldBack(this, error)
     this.goOnHere()
   }
 
-  /** A request has left the local line: later requests may have waited for that. */
+  isFirst(request: Request): boolean {
+    return this.queue.first === request
+  }
+
+  onServed(request: Request): void {
+    this.queue.remove(request)
+    this.goOnHere()
+  }
+
+  /** The place in the store's line stays for the requests behind it, unless one of them would overtake. */
+  onLeft(request: Request): void {
+    const wasFirst = this.queue.first === request
+    if (!this.queue.remove(request)) return
+    const { first } = this.queue
+    if (!first || (wasFirst && !this.isInOrder(first))) this.#leaveStore()
+    this.goOnHere()
+  }
+
+  /** Gives up a lease that serves nobody. */
+  #leaveStore(): void {
+    const { lease } = this
+    if (!lease || lease.isServing) return
+    if (lease.phase === 'held') return this.engine.goOn(lease, false)
+    this.lease = null
+    this.engine.giveUp(lease)
+  }
+
+  /** A request has left the queue: later requests, also those of other cohorts, may have waited for that. */
   protected goOnHere(): void {
     this.all.startHeldBack(this)
-    if (!this.front && this.size === 0) this.all.forget(this)
-  }
-
-  protected get next(): Member | undefined {
-    // At the end of its line an iterator would stay there, whoever comes later.
-    if (!this.#line?.size) return undefined
-    if (!this.#first || !this.#line.has(this.#first)) this.#first = this.#inOrder?.next().value
-    return this.#first
-  }
-
-  protected takeNext(): Member | undefined {
-    const { next } = this
-    if (next && this.#line?.delete(next)) this.#settle()
-    return next
-  }
-
-  #settle(): void {
-    if (this.size > 0) return
-    this.#letProcessEnd()
-    this.#letProcessEnd = nothing
+    if (!this.lease && this.queue.size === 0) this.all.forget(this)
   }
 }

@@ -1,89 +1,88 @@
 import type { HoldfastError } from '../base/errors.js'
-import type { Claim } from './claim.js'
-import { Cohort, type Member } from './cohort.js'
-import type { KeepAlive } from './keep-alive.js'
+import { Cohort } from './cohort.js'
+import type { Engine } from './engine.js'
 import { Readers } from './readers.js'
+import type { Request } from './request.js'
+import { type Asked, isAlike, isShared } from './spec.js'
 
-/** The cohorts of one client. */
+/** The cohorts of one client. Readers and writers of one resource do not overtake each other. */
 export class Cohorts {
-  readonly keepAlive: KeepAlive
-  /** Nearly always one for each resource; a second one where somebody asks for it in other words. */
+  readonly #engine: Engine
+  /** Nearly always one for each resource; several where requests differ in their options, or read and write. */
   readonly #byResource = new Map<string, Cohort | Cohort[]>()
-  /** How many have come to any of them. */
+  /** How many requests have come to any of them. */
   arrivals = 0
 
-  constructor(keepAlive: KeepAlive) {
-    this.keepAlive = keepAlive
+  constructor(engine: Engine) {
+    this.#engine = engine
   }
 
-  /** The cohort that a claim belongs to. */
-  of(claim: Claim): Cohort {
-    const { resource } = claim
+  of(asked: Asked): Cohort {
+    const known = this.#byResource.get(asked.spec.resource)
+    if (known instanceof Cohort) {
+      return isAlike(known.pattern, asked) ? known : this.#add(asked, [known])
+    }
+    return known?.find(({ pattern }) => isAlike(pattern, asked)) ?? this.#add(asked, known ?? [])
+  }
+
+  /** The cohorts of a resource. */
+  on(resource: string): readonly Cohort[] {
     const known = this.#byResource.get(resource)
-    if (known === undefined) return this.#add(resource, claim, (cohort) => cohort)
-    const all = Array.isArray(known) ? known : [known]
-    const found = all.find(({ pattern }) => pattern.isLike(claim))
-    return found ?? this.#add(resource, claim, (cohort) => [...all, cohort])
+    return known === undefined ? [] : known instanceof Cohort ? [known] : known
   }
 
-  /** Whether a reader has waited since before this writer came, or a writer since before this reader did. Others take turns. */
-  isOvertaking({ claim, arrival }: Member): boolean {
-    const known = this.#byResource.get(claim.resource)
+  /** Whether a reader has waited since before this writer came, or a writer since before this reader did. */
+  isOvertaking(cohort: Cohort, { resource, arrival }: Request): boolean {
+    const known = this.#byResource.get(resource)
     if (!Array.isArray(known)) return false
-    return known.some(
-      ({ pattern, waitingSince }) => pattern.isShared !== claim.isShared && waitingSince < arrival,
-    )
+    return known.some((other) => other.isShared !== cohort.isShared && other.waitingSince < arrival)
   }
 
   /**
-   * Whether nobody of the other kind, reader or writer, came before it and still waits in this process: that one would get its place in the
-   * store's line behind this one.
+   * Whether no request of the other kind, reader or writer, came before it and still waits for a place in the store's line: that
+   * one would get its place behind this one.
    */
-  mayStart({ claim, arrival }: Member): boolean {
-    const known = this.#byResource.get(claim.resource)
+  mayStart(cohort: Cohort, { resource, arrival }: Request): boolean {
+    const known = this.#byResource.get(resource)
     if (!Array.isArray(known)) return true
-    return known.every(
-      ({ pattern, waitingHereSince }) => pattern.isShared === claim.isShared || waitingHereSince > arrival,
-    )
+    return known.every((other) => other.isShared === cohort.isShared || other.waitingHereSince > arrival)
   }
 
   /** Held-back requests go to the store in order of arrival, while no earlier request waits here. */
   startHeldBack(cohort: Cohort): void {
-    const known = this.#byResource.get(cohort.pattern.resource)
-    if (!Array.isArray(known)) return cohort.isHeldBack ? cohort.startNext() : undefined
+    const known = this.#byResource.get(cohort.pattern.spec.resource)
+    if (!Array.isArray(known)) return cohort.isHeldBack ? cohort.start() : undefined
     const heldBack = known.filter(({ isHeldBack }) => isHeldBack)
     heldBack.sort((one, other) => one.waitingHereSince - other.waitingHereSince)
-    for (const each of heldBack) if (each.mayStart) each.startNext()
+    for (const each of heldBack) each.startInOrder()
   }
 
-  /** What the store has told this cohort is true for those as well who waited for it here, and have not asked the store. */
+  /** What the store has told this cohort is true for those as well that waited for it here, and have not asked the store. */
   failHeldBack(cohort: Cohort, error: HoldfastError): void {
-    const known = this.#byResource.get(cohort.pattern.resource)
-    if (!Array.isArray(known)) return
-    for (const each of known) if (each !== cohort && each.isHeldBack) each.failAll(error)
+    for (const each of this.on(cohort.pattern.spec.resource))
+      if (each !== cohort && each.isHeldBack) each.failAll(error)
   }
 
   forget(cohort: Cohort): void {
-    const { resource } = cohort.pattern
-    const known = this.#byResource.get(resource)
-    const all = Array.isArray(known) ? known : known ? [known] : []
-    const others = all.filter((other) => other !== cohort)
+    const { resource } = cohort.pattern.spec
+    const others = this.on(resource).filter((other) => other !== cohort)
     if (others.length > 0) this.#byResource.set(resource, others)
     else this.#byResource.delete(resource)
   }
 
-  /** Sends everybody away who waits behind a neighbour. */
+  /** Fails every request that waits. */
   failAll(error: HoldfastError): void {
-    const all = [...this.#byResource.values()]
-    // Nobody is to be started in place of one who is sent away.
+    const all = [...this.#byResource.values()].flat()
+    // No request is to be started in place of one that fails.
     this.#byResource.clear()
-    for (const known of all)
-      for (const cohort of Array.isArray(known) ? known : [known]) cohort.failAll(error)
+    for (const cohort of all) cohort.failAll(error)
   }
 
-  #add(resource: string, pattern: Claim, among: (cohort: Cohort) => Cohort | Cohort[]): Cohort {
-    const cohort = pattern.isShared ? new Readers(this, pattern) : new Cohort(this, pattern)
-    this.#byResource.set(resource, among(cohort))
+  #add(asked: Asked, others: readonly Cohort[]): Cohort {
+    const cohort = isShared(asked.spec)
+      ? new Readers(this.#engine, this, asked)
+      : new Cohort(this.#engine, this, asked)
+    this.#byResource.set(asked.spec.resource, others.length > 0 ? [...others, cohort] : cohort)
     return cohort
   }
 }

@@ -1,17 +1,12 @@
 import { deferred } from '../base/deferred.js'
-import type { Cancel, Env } from '../base/env.js'
+import type { Cancel } from '../base/env.js'
 import { nothing } from '../base/nothing.js'
-import type { Claim, Entry } from './claim.js'
-
-export interface DrainContext {
-  readonly env: Env
-  /** The client's claims. */
-  claims(): Iterable<Claim>
-}
+import type { Engine } from './engine.js'
+import type { Entry } from './request.js'
 
 /** Gives running work time to finish before its holds are taken away. */
 export class Drain {
-  readonly #context: DrainContext
+  readonly #engine: Engine
   readonly #over = deferred<void>()
   /** The holds that closing callers are inside of: they cannot end before the closing is done. */
   readonly #own = new Set<Entry>()
@@ -19,8 +14,8 @@ export class Drain {
   #cancel: Cancel = nothing
   #isOver = false
 
-  constructor(context: DrainContext) {
-    this.#context = context
+  constructor(engine: Engine) {
+    this.#engine = engine
   }
 
   get isOver(): boolean {
@@ -38,7 +33,7 @@ export class Drain {
 
   /** It ends after this time at the latest. Called again, the shorter time counts. */
   endWithin(ms: number): void {
-    const { env } = this.#context
+    const { env } = this.#engine
     const endsAt = env.now() + ms
     if (this.#isOver) return
     if (endsAt > this.#endsAt) return this.look()
@@ -52,7 +47,8 @@ export class Drain {
   /** A hold may have ended: with the last one, the drain does. */
   look(): void {
     if (this.#isOver) return
-    for (const claim of this.#context.claims()) if (claim.isHeldBeside(this.#own)) return
+    for (const { served } of this.#engine.leases.values())
+      if (served.some((request) => request.isHeldBeside(this.#own))) return
     this.#end()
   }
 

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred } from '../base/deferred.js'
-import type { ClaimSpec, Entry } from './claim.js'
 import type { Engine } from './engine.js'
-import { Turns } from './turns.js'
+import { NestedRuns } from './nested-runs.js'
+import type { Entry } from './request.js'
+import type { RequestSpec } from './spec.js'
 
 /**
  * What everything that starts inside a frame remembers for as long as it lives: a promise, a timer, a socket. Emptied when the
@@ -17,8 +18,9 @@ interface Flow {
  * without asking the store. Parallel nested runs take turns, or two of them would be inside at once.
  */
 export class Frame {
-  readonly turns = new Turns()
-  readonly #inside = new Set<Promise<void>>()
+  /** null: nobody has entered again, as in most runs. */
+  #nested: NestedRuns | null = null
+  #inside: Set<Promise<void>> | null = null
   readonly #flow: Flow = { frame: this }
   #isOpen = true
   #parent: Frame | undefined
@@ -39,6 +41,12 @@ export class Frame {
     return this.#parent
   }
 
+  /** The runs inside this one, which take turns. */
+  get nested(): NestedRuns {
+    this.#nested ??= new NestedRuns()
+    return this.#nested
+  }
+
   /** Runs work whose async flow belongs to this frame. */
   run<T>(work: () => T): T {
     return flow.run(this.#flow, work)
@@ -48,37 +56,41 @@ export class Frame {
     return this.#isOpen
   }
 
-  /** Somebody enters again; the frame's own `run` settles after the returned function was called. */
+  /** A nested hold begins; the frame's own `run` settles after the returned function was called. */
   enter(): () => void {
     const inside = deferred<void>()
+    this.#inside ??= new Set()
     this.#inside.add(inside.promise)
     return () => {
-      this.#inside.delete(inside.promise)
+      this.#inside?.delete(inside.promise)
       inside.resolve()
     }
   }
 
-  /** Lets nobody in any more, and waits for those who are inside. */
-  async close(): Promise<void> {
+  /** Lets no nested hold begin any more. The promise of the nested holds that have not ended; null: there are none. */
+  close(): Promise<void> | null {
     this.#isOpen = false
     this.#flow.frame = this.parent
-    if (this.#inside.size === 0) return
-    // Those inside a hold that is over are not waited for: some never say that they are out.
+    return this.#inside && this.#inside.size > 0 ? this.#allOut(this.#inside) : null
+  }
+
+  /** Nested holds are not waited for when the outer one is over: some never end. */
+  async #allOut(inside: ReadonlySet<Promise<void>>): Promise<void> {
     const over = deferred<void>()
-    const forget = this.entry.claim.onEnd(over.resolve)
-    await Promise.race([Promise.all(this.#inside), over.promise])
+    const forget = this.entry.request.onEnd(over.resolve)
+    await Promise.race([Promise.all(inside), over.promise])
     forget()
   }
 
   /**
-   * Whether its hold, or that of a frame around it on the same claim, can be trusted and was not given back. If its time is over, it is lost from now on:
-   * whoever is inside would otherwise wait for himself, should a late answer renew it.
+   * Whether its hold, or that of a frame around it on the same request, can be trusted and was not given back. If its time is
+   * over, it is lost from now on: a nested run would otherwise wait for itself, should a late answer renew it.
    */
   isHeld(): boolean {
-    const { claim } = this.entry
-    if (!this.engine.checkValidity(claim)) return false
+    const { request } = this.entry
+    if (!this.engine.checkValidity(request)) return false
     for (let frame: Frame | undefined = this; frame; frame = frame.parent)
-      if (claim.has(frame.entry)) return true
+      if (request.has(frame.entry)) return true
     return false
   }
 }
@@ -102,9 +114,9 @@ export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
  * The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost or given back, counts for nothing.
  * Nor does a semaphore of the same name: its holder is not inside a lock, and the store will say so.
  */
-export function findFrame(engine: Engine, { resource, capacity }: ClaimSpec): Frame | undefined {
+export function findFrame(engine: Engine, { resource, capacity }: RequestSpec): Frame | undefined {
   for (const frame of heldFrames(engine)) {
-    const { spec } = frame.entry.claim
+    const { spec } = frame.entry.request
     if (spec.resource === resource && spec.capacity === capacity) return frame
   }
   return undefined

@@ -3,13 +3,15 @@ import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { type Claim, type Entry, leaseForMs } from './claim.js'
 import { type Engine, notHeld } from './engine.js'
+import { encodeExported } from './exported.js'
 import { unwatchHold } from './forgotten.js'
-import { encodePassed } from './passed.js'
+import type { Lease } from './lease.js'
+import type { Entry, Request } from './request.js'
+import { leaseForMs } from './validity.js'
 
 /**
- * A granted claim. Release it when the work is done: by hand, with `await using`, or by using `run` in the first place.
+ * A lock that is held. Release it when the work is done: by hand, with `await using`, or by using `run` in the first place.
  *
  * @example
  * ```ts
@@ -29,29 +31,34 @@ export class Hold implements AsyncDisposable {
   readonly #engine: Engine
   readonly #entry: Entry
   readonly #onRelease: () => void
-  #released: Promise<boolean> | null = null
+  #released: boolean | Promise<boolean> | null = null
   #controller: AbortController | null = null
   #unhook: () => void = nothing
 
-  /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`, for one entry of the claim. */
+  /** @internal Made by `acquire`, `tryAcquire`, `run` and `adopt`. */
   constructor(engine: Engine, entry: Entry, onRelease: () => void = nothing) {
     this.#engine = engine
     this.#entry = entry
     this.#onRelease = onRelease
   }
 
-  get #claim(): Claim {
-    return this.#entry.claim
+  get #request(): Request {
+    return this.#entry.request
+  }
+
+  get #lease(): Lease {
+    // Set when the request was served, which was before this hold was made.
+    return this.#request.lease as Lease
   }
 
   /** The name of what is held. */
   get resource(): string {
-    return this.#claim.resource
+    return this.#request.resource
   }
 
   /** The number of this hold: greater than that of every earlier hold of the resource. Hand it to whatever checks fences. */
   get fence(): number {
-    return this.#entry.fence
+    return this.#request.fence
   }
 
   /** How many of the resource's permits it has: 2^30, which is all of them, for a mutex or a writer; 1 for a reader. */
@@ -66,12 +73,12 @@ export class Hold implements AsyncDisposable {
 
   /** Whether the hold can be trusted at this moment, by the clock: right also straight after a pause of the process. */
   get isValid(): boolean {
-    return this.#released === null && this.#engine.checkValidity(this.#claim)
+    return this.#released === null && this.#engine.checkValidity(this.#request)
   }
 
   /** For how long the hold can be trusted if nothing renews it; 0 when it is released or lost. */
   get remainingMs(): number {
-    return this.isValid ? this.#claim.validUntil - this.#engine.env.now() : 0
+    return this.isValid ? this.#lease.validUntil - this.#engine.env.now() : 0
   }
 
   /** Aborts when the hold is lost, with a HOLD_LOST error as its reason. A release does not abort it. */
@@ -79,11 +86,11 @@ export class Hold implements AsyncDisposable {
     const controller = this.#controller ?? new AbortController()
     if (!this.#controller) {
       this.#controller = controller
-      this.#engine.checkValidity(this.#claim)
-      // By way of this hold: while its signal may be listened to, it is in use, and is not forgotten.
-      this.#unhook = this.#claim.onLoss((reason) => this.#controller?.abort(reason))
-      // The claim may live on under other holds, for as long as there are any: its later loss is not this hold's.
-      if (this.#released) this.#unhook()
+      this.#engine.checkValidity(this.#request)
+      // Through this hold: while its signal may be listened to, it is in use, and is not forgotten.
+      this.#unhook = this.#request.onLoss((reason) => this.#controller?.abort(reason))
+      // The request may live on under nested holds: its later loss is not this hold's.
+      if (this.#released !== null) this.#unhook()
     }
     return controller.signal
   }
@@ -103,9 +110,9 @@ export class Hold implements AsyncDisposable {
   async extend(duration: Duration): Promise<void> {
     const ms = toMs(duration, { name: 'extend', minMs: 1 })
     this.#throwIfNotHeld()
-    const reply = await this.#engine.renew(this.#claim, { leaseMs: leaseForMs(ms) })
+    const reply = await this.#engine.renew(this.#lease, { leaseMs: leaseForMs(ms) })
     if (reply.leaseMs + 1 >= ms) return
-    const isCapped = this.#claim.spec.maxHoldMs !== null
+    const isCapped = this.#request.spec.maxHoldMs !== null
     throw (isCapped ? cappedByMaxHold : cappedBySession)(this.resource, ms, reply.leaseMs)
   }
 
@@ -126,7 +133,7 @@ export class Hold implements AsyncDisposable {
    * ```
    */
   async downgrade(): Promise<void> {
-    if (this.#claim.spec.capacity !== EXCLUSIVE)
+    if (this.#request.spec.capacity !== EXCLUSIVE)
       throw invalid(
         'downgrade() is for a writer; give permits of a semaphore back with shrink()',
         this.resource,
@@ -148,7 +155,7 @@ export class Hold implements AsyncDisposable {
    * ```
    */
   async shrink(permits: number): Promise<void> {
-    if (this.#claim.spec.capacity === EXCLUSIVE)
+    if (this.#request.spec.capacity === EXCLUSIVE)
       throw invalid('shrink() is for semaphores; a writer becomes a reader with downgrade()', this.resource)
     if (!Number.isSafeInteger(permits) || permits < 1 || permits > this.permits)
       throw invalid(
@@ -161,7 +168,7 @@ export class Hold implements AsyncDisposable {
   async #shrink(permits: number): Promise<void> {
     this.#throwIfNotHeld()
     this.#entry.permits = Math.min(this.#entry.permits, permits)
-    await this.#engine.shrink(this.#claim)
+    await this.#engine.shrink(this.#lease)
   }
 
   /**
@@ -170,10 +177,15 @@ export class Hold implements AsyncDisposable {
    * hold ends with its lease.
    */
   release(): Promise<boolean> {
-    if (!this.#released) {
+    const released = this.giveBack()
+    return typeof released === 'boolean' ? Promise.resolve(released) : released
+  }
+
+  /** @internal As `release`, without a promise where the store answers at once. */
+  giveBack(): boolean | Promise<boolean> {
+    if (this.#released === null) {
       unwatchHold(this.#entry)
       this.#released = this.#engine.leave(this.#entry)
-      // The claim may live on under other holds of the same owner; what becomes of it is no longer this one's business.
       this.#unhook()
       this.#onRelease()
     }
@@ -182,7 +194,7 @@ export class Hold implements AsyncDisposable {
 
   /** @internal Why it was lost, if it was. */
   get lostBecause(): HoldfastError | null {
-    return this.#claim.lostBecause
+    return this.#request.lostBecause
   }
 
   /** @internal Whether `release` was called. */
@@ -192,26 +204,26 @@ export class Hold implements AsyncDisposable {
 
   /**
    * The hold as text, for `locks.adopt` in another process. It stays held here until it is adopted; from then on it is lost here.
-   * Whoever has the text can take the hold: treat it like a password. A reader that has neighbours in this process shares one claim with
-   * them and is refused with UNSUPPORTED, unless the lock has `order: 'strict'`.
+   * Anyone with the text can take the hold: treat it like a password. A reader that shares its lease with others of this process
+   * is refused with UNSUPPORTED, unless the lock has `order: 'strict'`.
    *
    * @example
    * ```ts
    * import type { Hold, Holdfast } from 'holdfast'
    *
    * export async function handOver(hold: Hold, receiver: Holdfast) {
-   *   const passed = await hold.export()
-   *   return receiver.adopt(passed)
+   *   const exported = await hold.export()
+   *   return receiver.adopt(exported)
    * }
    * ```
    */
   async export(): Promise<string> {
     this.#throwIfNotHeld()
-    if (this.#claim.isSharedBeside(this.fence)) throw notAlone(this.resource)
-    await this.#engine.renew(this.#claim, {})
-    // It is another's to release: until it is adopted it lasts, whether or not this object does.
+    if (this.#lease.served.length > 1) throw notAlone(this.resource)
+    await this.#engine.renew(this.#lease, {})
+    // Another process releases it: until it is adopted it lasts, whether or not this object does.
     unwatchHold(this.#entry)
-    return encodePassed(this.#engine.space, this.#claim)
+    return encodeExported(this.#engine.space, this.#lease)
   }
 
   /** For `await using`: releases. */
@@ -220,13 +232,13 @@ export class Hold implements AsyncDisposable {
   }
 
   #throwIfNotHeld(): void {
-    if (this.#released) throw notHeld(this.resource)
-    if (!this.#engine.checkValidity(this.#claim)) throw this.#claim.lostBecause ?? notHeld(this.resource)
+    if (this.#released !== null) throw notHeld(this.resource)
+    if (!this.#engine.checkValidity(this.#request)) throw this.#request.lostBecause ?? notHeld(this.resource)
   }
 }
 
 function notAlone(resource: string): HoldfastError {
-  const message = `This reader of '${resource}' shares its claim with others of this process, who would lose it with an export(); use readWrite(name, { order: 'strict' }), where each has its own`
+  const message = `This reader of '${resource}' shares its lease with others of this process, which would lose it with an export(); use readWrite(name, { order: 'strict' }), where each has its own`
   return new HoldfastError('UNSUPPORTED', message, { resource })
 }
 

@@ -1,10 +1,11 @@
-import type { Claim, ClaimSpec, Entry } from './claim.js'
 import type { Engine } from './engine.js'
 import { aborted, type Limits, limitsLeft, waitLocally } from './limits.js'
+import type { Entry, Request } from './request.js'
+import type { RequestSpec } from './spec.js'
 
-type Known = { claim: Claim } | { pending: Promise<unknown> }
+type Known = { request: Request } | { pending: Promise<unknown> }
 
-/** Re-entry by an explicit owner within one client: the same owner's second acquisition stands on the claim of its first. */
+/** Re-entry by an explicit owner within one client: the owner's second acquisition enters the request of its first. */
 export class Owners {
   readonly #engine: Engine
   readonly #known = new Map<string, Known>()
@@ -13,19 +14,19 @@ export class Owners {
     this.#engine = engine
   }
 
-  /** One more hold on the owner's claim: the one it has, or a new one. null: not to be had at once. */
-  async acquire(spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
+  /** One more hold on the owner's request: the one it has, or a new one. null: not free, and the limits say not to wait. */
+  async acquire(spec: RequestSpec, limits: Limits): Promise<Entry | null> {
     const { env } = this.#engine
     const deadline = env.now() + limits.waitMs
     const key = keyOf(spec.resource, spec.owner)
     for (;;) {
       const known = this.#known.get(key)
-      if (known && this.#isHeld(known)) return this.#enterAgain(known.claim, spec.permits)
+      if (known && this.#isHeld(known)) return this.#enterAgain(known.request, spec.permits)
       const left = limitsLeft(limits, deadline, env.now())
-      if (!known || 'claim' in known) return this.#acquireNew(key, spec, left)
+      if (!known || 'request' in known) return this.#acquireNew(key, spec, left)
       if (left.waitMs === 0) return null
       if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
-      // The same owner is asking already; see first what becomes of that.
+      // The same owner is asking already: wait for that first.
       await waitLocally(env, known.pending, left, spec.resource).catch(async (error) => {
         throw error.code === 'ACQUIRE_TIMEOUT'
           ? await this.#engine.states.endOfWait(spec.resource, error)
@@ -34,11 +35,12 @@ export class Owners {
     }
   }
 
-  #enterAgain(claim: Claim, permits: number): Entry {
-    const { isForgotten } = claim
-    const entry = claim.enter(permits)
+  #enterAgain(request: Request, permits: number): Entry {
+    const { lease } = request
+    const wasForgotten = lease?.isForgotten === true
+    const entry = request.enter(permits)
     // Its earlier holds were forgotten, so the pulse has no plan to renew it.
-    if (isForgotten) this.#engine.pulse.hurry(claim)
+    if (wasForgotten && lease) this.#engine.pulse.hurry(lease)
     return entry
   }
 
@@ -48,13 +50,13 @@ export class Owners {
     return known !== undefined && this.#isHeld(known)
   }
 
-  /** One whose time is over is lost from now on: its owner would otherwise wait for himself, should a late answer renew it. */
-  #isHeld(known: Known): known is { claim: Claim } {
-    return 'claim' in known && this.#engine.checkValidity(known.claim)
+  /** A hold whose time is over is lost from now on: its owner would otherwise wait for itself, should a late answer renew it. */
+  #isHeld(known: Known): known is { request: Request } {
+    return 'request' in known && this.#engine.checkValidity(known.request)
   }
 
-  async #acquireNew(key: string, spec: ClaimSpec, limits: Limits): Promise<Entry | null> {
-    const asking = this.#engine.acquire(spec, limits)
+  async #acquireNew(key: string, spec: RequestSpec, limits: Limits): Promise<Entry | null> {
+    const asking = Promise.resolve(this.#engine.acquire(spec, limits))
     const mine: Known = { pending: asking.catch(() => {}) }
     this.#known.set(key, mine)
     let entry: Entry | null = null
@@ -62,20 +64,20 @@ export class Owners {
       entry = await asking
       return entry
     } finally {
-      if (entry) this.remember(entry.claim)
+      if (entry) this.remember(entry.request)
       else if (this.#known.get(key) === mine) this.#known.delete(key)
     }
   }
 
-  /** From now on the claim's owner enters again on it. */
-  remember(claim: Claim): void {
-    const key = keyOf(claim.resource, claim.spec.owner)
-    const known: Known = { claim }
+  /** From now on the request's owner enters it again. */
+  remember(request: Request): void {
+    const key = keyOf(request.resource, request.spec.owner)
+    const known: Known = { request }
     const forget = (): void => {
       if (this.#known.get(key) === known) this.#known.delete(key)
     }
     this.#known.set(key, known)
-    claim.onEnd(forget)
+    request.onEnd(forget)
   }
 }
 

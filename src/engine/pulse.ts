@@ -1,120 +1,111 @@
 import { backoffMs } from '../base/backoff.js'
-import type { Env } from '../base/env.js'
-import type { Beat, BeatReply, Capabilities, Connection, Gone, Held, Waiting } from '../contract/store.js'
+import type { Beat, BeatReply, Waiting } from '../contract/store.js'
 import { Agenda } from './agenda.js'
-import { type Calls, Heard } from './calls.js'
-import { type Claim, driftMs } from './claim.js'
-import { tellOfForgotten } from './forgotten.js'
+import { Heard } from './calls.js'
+import type { Engine } from './engine.js'
+import { warnOfForgotten } from './forgotten.js'
+import type { Lease } from './lease.js'
 import { Window } from './window.js'
 
 /** A pulse is due after this part of the time that the last one bought, so that two may fail before anything is lost. */
 const DUE_AFTER = 1 / 3
-/** Claims that are due within this part of their interval travel along: many claims, few calls. */
+/** Leases that are due within this part of their interval travel along: many leases, few calls. */
 const TRAVEL_ALONG = 0.25
-/** While a line moves, the next one that cannot hear of its grant asks so many times as often as at rest. */
+/** While a line moves, the next waiter that hears no pushes asks so many times as often as at rest. */
 const MOVING = 20
-/** Where a session's time is nearly over, or a hold's cap is near, it is not asked for more and more often. */
-const LEAST_TERM_MS = 100
 /** While a store has more to do than it is sent, this often is enough to look for more. */
 const LOOK_AGAIN_MS = 50
 const FIRST_RETRY_MS = 25
 const LONGEST_RETRY_MS = 1000
 
-export interface PulseContext {
-  readonly env: Env
-  readonly calls: Calls
-  readonly connection: Connection
-  readonly capabilities: Capabilities
-  /** The client's claims. */
-  claims(): Iterable<Claim>
-  /** The one that stands for that id now. */
-  claimOf(id: string): Claim | undefined
-  /** Ends a hold whose validity has run out. */
-  expire(claim: Claim): void
-  /** Takes back what the store has of a claim that nobody wants. */
-  withdraw(claim: Claim): void
-}
-
 /**
- * The one loop by which a client keeps all its holds and places alive, and learns what became of them. It also ends a hold
- * whose validity has run out. Calls are sent as fast as the store answers them, the most urgent claims first. An answer that comes
- * after its call was given up, and repeated, still tells what it renewed.
+ * The one loop by which a client keeps all its holds and places in line alive, and learns what became of them. It also ends
+ * leases whose validity has run out. Calls are sent as fast as the store answers them, the most urgent leases first. An answer
+ * that comes after its call was given up, and repeated, still tells what it renewed.
  */
 export class Pulse {
-  readonly #context: PulseContext
+  readonly #engine: Engine
   readonly #agenda: Agenda
   readonly #window: Window | null
   /** Due, and not sent yet: the store has enough to do. */
-  #backlog: Claim[] = []
+  #backlog: Lease[] = []
   #failures = 0
   readonly #heard = new Heard()
 
-  constructor(context: PulseContext) {
-    this.#context = context
-    this.#agenda = new Agenda(context.env, () => this.#lookAround())
-    // Where each claim travels alone, it may be on another server than the others, and must not wait for them.
-    this.#window = context.capabilities.maxBeats > 1 ? new Window() : null
+  constructor(engine: Engine) {
+    this.#engine = engine
+    this.#agenda = new Agenda(engine.env, () => this.#lookAround())
+    // Where each lease travels alone, it may be on another server than the others, and must not wait for them.
+    this.#window = engine.capabilities.maxBeats > 1 ? new Window() : null
   }
 
-  /** After the store has answered for a claim: when to speak of it next. */
-  plan(claim: Claim, reply?: Waiting): void {
-    const { env } = this.#context
-    if (reply) this.#noteTerm(claim, reply.presenceMs)
-    const intervalMs = claim.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
-    claim.dueAt = claim.acknowledgedAt + intervalMs
-    claim.intervalMs = intervalMs
+  /** After the store has answered for a lease: when to speak of it next. */
+  plan(lease: Lease, reply?: Waiting): void {
+    const { env } = this.#engine
+    const { heartbeat } = lease
+    const now = env.now()
+    const intervalMs = lease.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
+    heartbeat.dueAt = lease.acknowledgedAt + intervalMs
+    heartbeat.intervalMs = intervalMs
     if (reply) {
       const freeInMs = reply.isNext ? (reply.freeInMs ?? Infinity) : Infinity
-      const askMs = Math.max(1, Math.min(freeInMs, this.#askInMs(claim, reply)))
-      claim.dueAt = Math.min(claim.dueAt, env.now() + askMs)
-      claim.intervalMs = Math.min(intervalMs, askMs)
+      const askMs = Math.max(1, Math.min(freeInMs, this.#askInMs(lease, reply)))
+      heartbeat.dueAt = Math.min(heartbeat.dueAt, now + askMs)
+      heartbeat.intervalMs = Math.min(intervalMs, askMs)
     }
-    if (claim.isHurried) claim.dueAt = env.now()
-    this.#agenda.by(nextMoment(claim))
+    if (heartbeat.isHurried) heartbeat.dueAt = now
+    this.#agenda.by(nextMoment(lease))
   }
 
   /**
-   * Where pushes are not heard: when to ask for a claim that waits. Seldom by those far back, and often only while the line
-   * moves, so that all waiters of a line together ask little more often than the first few of them.
+   * Where pushes are not heard: when to ask for a waiting lease. The interval grows with the place in line, and shrinks only
+   * while the line moves, which bounds the total load.
    */
-  #askInMs(claim: Claim, { isNext, ahead }: Waiting): number {
-    const { env, capabilities } = this.#context
+  #askInMs(lease: Lease, { isNext, ahead }: Waiting): number {
+    const { env, capabilities } = this.#engine
     const everyMs = capabilities.askNextEveryMs
     if (everyMs === null) return Infinity
     if (ahead === undefined) return isNext ? everyMs : Infinity
-    const restedMs = claim.noteAhead(ahead, env.now())
+    const restedMs = lease.heartbeat.noteAhead(ahead, env.now())
     const movingMs = (everyMs / MOVING) * (ahead + 1)
     const atRestMs = everyMs * (1 + ahead / 2)
     return Math.min(Math.max(restedMs / 4, movingMs), atRestMs) * (0.9 + env.random() * 0.1)
   }
 
-  /** Speaks of this claim as soon as possible. */
-  hurry(claim: Claim): void {
-    claim.dueAt = this.#context.env.now()
+  /** Speaks of this lease as soon as possible. */
+  hurry(lease: Lease): void {
+    const { heartbeat } = lease
+    heartbeat.dueAt = this.#engine.env.now()
     // What is on its way may have been answered before the news that makes us hurry.
-    if (claim.isBeating) claim.isHurried = true
-    else void this.#send([claim], null)
+    if (heartbeat.isSent) heartbeat.isHurried = true
+    else void this.#send([lease], null)
   }
 
   hurryAll(): void {
-    const now = this.#context.env.now()
-    for (const claim of this.#context.claims()) {
-      claim.dueAt = Math.min(claim.dueAt, now)
-      // Also one whose first answer is under way: it may say that the claim waits, from before a grant whose push was lost.
-      claim.isHurried ||= claim.isBeating || claim.phase === 'asking'
+    const now = this.#engine.env.now()
+    for (const { heartbeat, phase } of this.#engine.leases.values()) {
+      heartbeat.dueAt = Math.min(heartbeat.dueAt, now)
+      // Also where the first answer is under way: it may say "waiting", from before a grant whose push was lost.
+      heartbeat.isHurried ||= heartbeat.isSent || phase === 'asking'
     }
     this.#lookAround()
   }
 
   /** Holds of these resources have ended here without a release: the first waiter of each asks when the store takes them for over. */
   hurryNext(resources: Set<string>): void {
-    const now = this.#context.env.now()
-    for (const claim of this.#context.claims()) {
-      if (claim.phase !== 'waiting' || !resources.delete(claim.resource)) continue
-      claim.dueAt = Math.min(claim.dueAt, now)
-      claim.isHurried ||= claim.isBeating
+    const now = this.#engine.env.now()
+    for (const { resource, phase, heartbeat } of this.#engine.leases.values()) {
+      if ((phase !== 'waiting' && phase !== 'confirming') || !resources.delete(resource)) continue
+      heartbeat.dueAt = Math.min(heartbeat.dueAt, now)
+      heartbeat.isHurried ||= heartbeat.isSent
     }
     this.#lookAround()
+  }
+
+  /** Speaks of this lease at that moment. */
+  again(lease: Lease, at: number): void {
+    lease.heartbeat.dueAt = at
+    this.#agenda.by(nextMoment(lease))
   }
 
   stop(): void {
@@ -122,50 +113,51 @@ export class Pulse {
   }
 
   #lookAround(): void {
-    const now = this.#context.env.now()
-    const along: Claim[] = []
+    const now = this.#engine.env.now()
+    const along: Lease[] = []
     let isAnyDue = false
-    for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held' && now >= claim.validUntil) this.#context.expire(claim)
-      this.#endSilence(claim, now)
-      if (!canBeat(claim) || claim.dueAt > now + claim.intervalMs * TRAVEL_ALONG) continue
+    for (const lease of this.#engine.leases.values()) {
+      if (lease.phase === 'held' && now >= lease.validUntil) this.#engine.expire(lease)
+      this.#endSilence(lease, now)
+      if (!canBeat(lease) || lease.heartbeat.dueAt > now + lease.heartbeat.intervalMs * TRAVEL_ALONG) continue
       // Also where it only travels along: among many holds, one is seldom the first that is due.
-      if (claim.phase === 'held') tellOfForgotten(claim)
-      if (claim.isForgotten) continue
-      along.push(claim)
-      isAnyDue ||= claim.dueAt <= now
+      if (lease.phase === 'held') warnOfForgotten(lease)
+      if (lease.isForgotten) continue
+      along.push(lease)
+      isAnyDue ||= lease.heartbeat.dueAt <= now
     }
     if (isAnyDue || this.#backlog.length > 0) {
-      if (along.length > this.#context.capabilities.maxBeats) along.sort((a, b) => urgency(a) - urgency(b))
+      if (along.length > this.#engine.capabilities.maxBeats) along.sort((a, b) => urgency(a) - urgency(b))
       this.#backlog = along
       this.#sendNext()
     }
     this.#agenda.by(this.#nextLook(now))
   }
 
-  /** Claims that wait to be sent leave as calls are answered, and are no reason to look around. */
+  /** Leases that wait to be sent leave as calls are answered, and are no reason to look around. */
   #nextLook(now: number): number {
     const isBehind = this.#backlog.length > 0
     let [end, due] = [Infinity, Infinity]
-    for (const claim of this.#context.claims()) {
-      if (claim.phase === 'held') end = Math.min(end, claim.validUntil)
-      end = Math.min(end, this.#silenceEndsAt(claim))
-      if (canBeat(claim) && !(isBehind && claim.dueAt <= now)) due = Math.min(due, claim.dueAt)
+    for (const lease of this.#engine.leases.values()) {
+      if (lease.phase === 'held') end = Math.min(end, lease.validUntil)
+      end = Math.min(end, this.#silenceEndsAt(lease))
+      if (canBeat(lease) && !(isBehind && lease.heartbeat.dueAt <= now))
+        due = Math.min(due, lease.heartbeat.dueAt)
     }
     if (!isBehind) return Math.min(end, due)
     return Math.min(end, Math.max(Math.min(due, this.#goesAheadAt()), now + LOOK_AGAIN_MS))
   }
 
   #sendNext(): void {
-    const { maxBeats } = this.#context.capabilities
+    const { maxBeats } = this.#engine.capabilities
     while (this.#backlog.length > 0 && this.#isOpen(this.#backlog.length >= maxBeats)) {
-      const claims = this.#backlog.splice(0, maxBeats).filter(canBeat)
-      if (claims.length > 0) void this.#send(claims, this.#window)
+      const leases = this.#backlog.splice(0, maxBeats).filter(canBeat)
+      if (leases.length > 0) void this.#send(leases, this.#window)
     }
   }
 
   #isOpen(isFull: boolean): boolean {
-    return this.#window?.isOpen(isFull) !== false || this.#goesAheadAt() <= this.#context.env.now()
+    return this.#window?.isOpen(isFull) !== false || this.#goesAheadAt() <= this.#engine.env.now()
   }
 
   /**
@@ -178,12 +170,12 @@ export class Pulse {
   }
 
   /** One call. Never rejects: a failure is "unknown", which neither extends nor ends anything. */
-  async #send(claims: readonly Claim[], window: Window | null): Promise<void> {
-    const { env, calls, connection } = this.#context
-    const beats = claims.map((claim) => claim.beat())
-    for (const claim of claims) {
-      claim.isBeating = true
-      claim.isHurried = false
+  async #send(leases: readonly Lease[], window: Window | null): Promise<void> {
+    const { env, calls, connection } = this.#engine
+    const beats = leases.map((lease) => lease.beat())
+    for (const lease of leases) {
+      lease.heartbeat.isSent = true
+      lease.heartbeat.isHurried = false
     }
     const sentAt = env.now()
     let isGivenUp = false
@@ -198,7 +190,7 @@ export class Pulse {
     let replies: BeatReply[] | undefined
     let failure: unknown
     try {
-      replies = await calls.within(this.#patienceMs(claims), call, this.#heard)
+      replies = await calls.within(this.#patienceMs(leases), call, this.#heard)
     } catch (error) {
       isGivenUp = true
       failure = error
@@ -206,7 +198,7 @@ export class Pulse {
     window?.over()
     const answers = replies
     if (answers)
-      this.#finish(beats, (claim, index) => this.#apply(claim, beats[index], answers[index], sentAt))
+      this.#finish(beats, (lease, index) => this.#apply(lease, beats[index], answers[index], sentAt))
     else this.#onSilence(beats, failure, this.#heard.silentFrom(sentAt))
     if (!window) return
     if (!answers) window.shrink(sentAt, env.now())
@@ -218,149 +210,89 @@ export class Pulse {
 
   #onSilence(beats: readonly Beat[], error: unknown, since: number): void {
     this.#failures++
-    this.#finish(beats, (claim) => this.#unanswered(claim, error, since))
-    // The store is silent for claims that wait to be sent as well.
-    for (const claim of this.#backlog) this.#noteSilence(claim, error, since)
+    this.#finish(beats, (lease) => this.#unanswered(lease, error, since))
+    // The store is silent for leases that wait to be sent as well.
+    for (const lease of this.#backlog) this.#noteSilence(lease, error, since)
   }
 
-  #finish(beats: readonly Beat[], each: (claim: Claim, index: number) => void): void {
+  #finish(beats: readonly Beat[], each: (lease: Lease, index: number) => void): void {
     beats.forEach(({ id }, index) => {
-      // It may have been passed on meanwhile: the answer is for whoever stands for it now.
-      const claim = this.#context.claimOf(id)
-      // It was given back or lost, or is asked for anew under another id: this says nothing about that.
-      if (!claim) return
-      claim.isBeating = false
-      each(claim, index)
-      this.#agenda.by(nextMoment(claim))
+      const lease = this.#engine.leases.get(id)
+      // Given back or lost meanwhile.
+      if (!lease) return
+      lease.heartbeat.isSent = false
+      each(lease, index)
+      this.#agenda.by(nextMoment(lease))
     })
   }
 
   /** What a call has renewed although it was given up. A call that was sent after it may have been answered before. */
   #applyLate(beats: readonly Beat[], replies: readonly BeatReply[], sentAt: number): void {
     beats.forEach((beat, index) => {
-      const claim = this.#context.claimOf(beat.id)
+      const lease = this.#engine.leases.get(beat.id)
       const reply = replies[index]
-      if (!claim || !reply || claim.acknowledgedAt >= sentAt) return
-      this.#apply(claim, beat, withoutBlock(reply), sentAt)
+      if (!lease || !reply || lease.acknowledgedAt >= sentAt) return
+      this.#apply(lease, beat, withoutBlock(reply), sentAt)
     })
   }
 
+  #apply(lease: Lease, beat: Beat | undefined, reply: BeatReply | undefined, sentAt: number): void {
+    if (beat && reply) this.#engine.news.onBeatReply(lease, beat, reply, sentAt)
+  }
+
   /** Short enough that a renewal whose reply got lost can be repeated before the hold is over. */
-  #patienceMs(claims: readonly Claim[]): number {
-    const shortest = claims.reduce((least, claim) => Math.min(least, claim.aliveMs), Infinity)
-    return Math.min(this.#context.calls.oneCallMs, Math.max(20, shortest / 4))
+  #patienceMs(leases: readonly Lease[]): number {
+    const shortest = leases.reduce((least, lease) => Math.min(least, lease.aliveMs), Infinity)
+    return Math.min(this.#engine.calls.oneCallMs, Math.max(20, shortest / 4))
   }
 
-  #apply(claim: Claim, beat: Beat | undefined, reply: BeatReply | undefined, sentAt: number): void {
-    // An answer for an earlier attempt, or one that arrives after the release, says nothing about the present.
-    if (!beat || !reply || beat.id !== claim.id) return
-    const isWaiting = claim.phase === 'waiting'
-    if (!isWaiting && claim.phase !== 'held') return
-    claim.silentSince = null
-    if (reply.status === 'held') this.#applyHeld(claim, beat, reply, sentAt)
-    else if (isWaiting) this.#applyToWaiter(claim, reply, sentAt)
-    else this.#applyToHolder(claim, reply)
+  #noteSilence(lease: Lease, error: unknown, since: number): void {
+    lease.heartbeat.unanswered(since, error)
+    this.#endSilence(lease, this.#engine.env.now())
   }
 
-  #applyHeld(claim: Claim, beat: Beat, reply: Held, sentAt: number): void {
-    if (claim.phase === 'held' && claim.grant !== reply.fence) return this.#takenOver(claim)
-    claim.baton?.answered(reply.isWanted, sentAt)
-    if (claim.hasOldPlace) claim.takeOldGrant(reply.fence, this.#context.env.now())
-    // This was asked before it was passed on: nobody has asked for the fence of the one who has it now.
-    if (claim.needsFences && (reply.block === undefined || claim.isHurried))
-      return this.#again(claim, this.#context.env.now())
-    if (reply.block !== undefined) claim.baton?.refill(reply.block, beat.block ?? 1)
-    claim.acknowledgedAt = Math.max(claim.acknowledgedAt, sentAt)
-    this.held(claim, reply.fence, sentAt + reply.leaseMs - driftMs(reply.leaseMs))
-  }
-
-  #applyToWaiter(claim: Claim, reply: Waiting | Gone, sentAt: number): void {
-    if (reply.status === 'gone') return claim.listener.onGone()
-    claim.keptPlace(sentAt, reply)
-    this.plan(claim, reply)
-  }
-
-  #applyToHolder(claim: Claim, reply: Waiting | Gone): void {
-    if (reply.status === 'gone')
-      return claim.lose('the store no longer has it; it lapsed, or was broken or taken over')
-    if (reply.grantsAbove >= claim.grant) return this.#takenOver(claim)
-    // This answer was overtaken by the push of the grant: ask again, a little later.
-    this.#again(claim, this.#context.env.now() + claim.aliveMs / 10)
-  }
-
-  /** The hold has lapsed, and a request for it that was long under way has put the claim in line again: nobody wants that one. */
-  #takenOver(claim: Claim): void {
-    claim.lose('it lapsed')
-    this.#context.withdraw(claim)
-  }
-
-  /** The store says that the claim is held, and until when. */
-  held(claim: Claim, fence: number, validUntil: number): void {
-    const now = this.#context.env.now()
-    this.#noteTerm(claim, validUntil - claim.acknowledgedAt)
-    const wasHeld = claim.phase === 'held'
-    if (wasHeld) claim.renew(validUntil)
-    // The answer took longer than what it grants: ask again before anybody relies on it.
-    // By the agenda, never at once: where answers come without a turn of the event loop, no timer would ever run.
-    else if (validUntil <= now) return this.#again(claim, now + 1)
-    else claim.hold(fence, validUntil, now)
-    this.plan(claim)
-    if (wasHeld) claim.listener.onRenewed()
-  }
-
-  #noteTerm(claim: Claim, termMs: number): void {
-    if (!this.#context.capabilities.perHoldLease) claim.sessionMs = Math.max(termMs, LEAST_TERM_MS)
-  }
-
-  #again(claim: Claim, at: number): void {
-    claim.dueAt = at
-    this.#agenda.by(nextMoment(claim))
-  }
-
-  #noteSilence(claim: Claim, error: unknown, since: number): void {
-    claim.silentSince ??= since
-    claim.silentBecause = error
-    this.#endSilence(claim, this.#context.env.now())
-  }
-
-  #unanswered(claim: Claim, error: unknown, since: number): void {
-    const { env } = this.#context
-    this.#noteSilence(claim, error, since)
-    if (!canBeat(claim)) return
-    claim.dueAt =
+  #unanswered(lease: Lease, error: unknown, since: number): void {
+    const { env } = this.#engine
+    this.#noteSilence(lease, error, since)
+    if (!canBeat(lease)) return
+    lease.heartbeat.dueAt =
       env.now() +
-      backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, claim.aliveMs / 8))
-    this.#agenda.by(Math.min(nextMoment(claim), this.#silenceEndsAt(claim)))
+      backoffMs(this.#failures, env.random(), FIRST_RETRY_MS, Math.min(LONGEST_RETRY_MS, lease.aliveMs / 8))
+    this.#agenda.by(Math.min(nextMoment(lease), this.#silenceEndsAt(lease)))
   }
 
   /** Callers who wait for the store are told when it has been silent for too long, also while one more request is under way. */
-  #endSilence(claim: Claim, now: number): void {
-    if (now < this.#silenceEndsAt(claim)) return
-    claim.listener.onUnavailable(claim.silentBecause)
+  #endSilence(lease: Lease, now: number): void {
+    if (now < this.#silenceEndsAt(lease)) return
+    const { heartbeat, successors } = lease
+    successors.onFailure(lease, this.#engine.unavailable(lease, heartbeat.silentBecause))
     // A caller that comes later, beside a reader that still holds, has the whole time again.
-    claim.silentSince = null
+    heartbeat.silentSince = null
   }
 
-  #silenceEndsAt(claim: Claim): number {
-    // Readers that want to join a held claim wait for the store as well.
-    if (claim.silentSince === null || (claim.phase !== 'waiting' && !claim.isShared)) return Infinity
-    return claim.silentSince + this.#context.calls.storeTimeoutMs
+  #silenceEndsAt(lease: Lease): number {
+    const { silentSince } = lease.heartbeat
+    if (silentSince === null) return Infinity
+    // Requests may wait for a held lease as well: readers that want to join, and the next one if there is no fence left.
+    const isAwaited = lease.phase !== 'asking' && (!lease.isServing || lease.isShared)
+    return isAwaited ? silentSince + this.#engine.calls.storeTimeoutMs : Infinity
   }
 }
 
-function canBeat(claim: Claim): boolean {
-  return !claim.isBeating && !claim.isForgotten && (claim.phase === 'held' || claim.phase === 'waiting')
+function canBeat(lease: Lease): boolean {
+  const { phase, heartbeat, isForgotten } = lease
+  return !heartbeat.isSent && !isForgotten && phase !== 'asking' && phase !== 'over'
 }
 
-/** When something has to be done about a claim. One whose beat is on its way comes back with the reply. */
-function nextMoment(claim: Claim): number {
-  const dueAt = canBeat(claim) ? claim.dueAt : Infinity
-  return claim.phase === 'held' ? Math.min(dueAt, claim.validUntil) : dueAt
+/** When something has to be done about a lease. One whose beat is on its way comes back with the reply. */
+function nextMoment(lease: Lease): number {
+  const dueAt = canBeat(lease) ? lease.heartbeat.dueAt : Infinity
+  return lease.phase === 'held' ? Math.min(dueAt, lease.validUntil) : dueAt
 }
 
 /** When it should be on its way at the latest, if others are due as well. */
-function urgency(claim: Claim): number {
-  return claim.dueAt + claim.aliveMs * DUE_AFTER
+function urgency(lease: Lease): number {
+  return lease.heartbeat.dueAt + lease.aliveMs * DUE_AFTER
 }
 
 /** A block that comes late may lie before one that was given out since: its fences are left unused. */

@@ -2,13 +2,13 @@ import type { Duration } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
-import type { Claim } from '../engine/claim.js'
 import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft, waitTimeout } from '../engine/limits.js'
+import type { Request } from '../engine/request.js'
 import type { Update } from '../engine/states.js'
-import type { LockContext } from './entrance.js'
 import { WAIT_OPTIONS, type WaitOptions } from './latch.js'
-import { claimSpec, limits } from './options.js'
+import { limits, requestSpec } from './options.js'
+import type { LockContext } from './reentry.js'
 
 /** What `meet` can be told. */
 export interface MeetOptions extends WaitOptions {
@@ -36,7 +36,7 @@ interface BarrierState {
 
 /** A party that has arrived. */
 interface Arrival {
-  readonly claim: Claim
+  readonly request: Request
   readonly hold: Hold
 }
 
@@ -118,8 +118,8 @@ export class Barrier {
     const kind = { resource: this.#key, permits: 1, capacity: this.parties, isReentrant: false }
     const options = { ...(lease === undefined ? {} : { lease }), ...(label === undefined ? {} : { label }) }
     try {
-      const entry = await engine.acquire(claimSpec(kind, options, presenceMs), wait)
-      return entry && { claim: entry.claim, hold: new Hold(engine, entry) }
+      const entry = await engine.acquire(requestSpec(kind, options, presenceMs), wait)
+      return entry && { request: entry.request, hold: new Hold(engine, entry) }
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error
       if (error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
@@ -149,7 +149,7 @@ export class Barrier {
   }
 
   /** Undoes an arrival in one step with finding out whether all have met: whoever is just counting finds the state changed. true: they have. */
-  async #withdraw({ claim, hold }: Arrival): Promise<boolean> {
+  async #withdraw({ request: { lease }, hold }: Arrival): Promise<boolean> {
     const { engine } = this.#context
     const signOut = (value: string | null): Update | null => {
       const { here, met } = parse(value)
@@ -161,7 +161,7 @@ export class Barrier {
     try {
       const after = await engine.states.update(this.#key, signOut)
       // One that is lost for us may still be there for the store, in the place of another.
-      if (!(await leaving)) await engine.withdraw(claim.resource, claim.id)
+      if (!(await leaving) && lease) await engine.withdraw(lease)
       return parse(after).met.includes(hold.fence)
     } catch {
       // The store is out of reach: the arrival lapses with its lease, and the caller is told why in any case.
@@ -171,7 +171,7 @@ export class Barrier {
 
   /** Those of them who have not fallen silent. */
   async #alive(fences: readonly number[]): Promise<number[]> {
-    const line = await this.#context.engine.line(this.#key)
+    const line = await this.#context.engine.operator.line(this.#key)
     return fences.filter((fence) => line?.claims.some((claim) => claim.fence === fence))
   }
 

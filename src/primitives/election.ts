@@ -5,10 +5,10 @@ import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import { Hold } from '../engine/hold.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
-import { enter, type LockContext } from './entrance.js'
 import { timeoutWithHolder } from './holder.js'
 import { type Leader, Leadership } from './leadership.js'
 import { type AcquireOptions, type HoldOptions, limits } from './options.js'
+import { enter, type LockContext } from './reentry.js'
 import { resourceView } from './views.js'
 
 /** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
@@ -91,11 +91,11 @@ export class Election {
       isReentrant: false,
       endsAtClose: true,
     } as const
-    const entrance = await enter(this.#context, kind, options, wait)
-    if (!entrance) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
+    const found = await enter(this.#context, kind, options, wait)
+    if (!found) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
     // Its client keeps it, so it is not watched: the watch would refer to the hold, and keep it for ever after a loss.
-    const hold = new Hold(this.#context.engine, entrance.entry, end)
+    const hold = new Hold(this.#context.engine, found.entry, end)
     const leadership = new Leadership(hold, id)
     try {
       await this.#announce({ id, term: hold.fence })
@@ -118,7 +118,7 @@ export class Election {
   /** Who leads now; null: nobody. By the time you read the answer it may have changed. */
   async leader(): Promise<Leader | null> {
     const { engine } = this.#context
-    const line = await engine.line(this.#key)
+    const line = await engine.operator.line(this.#key)
     const holder = line && resourceView(line, engine.env).holders[0]
     return holder ? { id: holder.owner, term: holder.fence } : null
   }

@@ -10,7 +10,7 @@ export function isAcquireTimeout(error: unknown): boolean {
 
 /** Who holds the lock, for people; undefined where one quick look cannot tell. */
 export async function holderOf(engine: Engine, resource: string): Promise<string | undefined> {
-  const line = await engine.glance(resource)
+  const line = await engine.operator.glance(resource)
   const [first, ...others] = line ? resourceView(line, engine.env).holders : []
   if (!first) return undefined
   const also = others.length === 0 ? '' : ` and ${others.length} more`

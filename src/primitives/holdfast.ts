@@ -7,16 +7,15 @@ import { nothing } from '../base/nothing.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Finding, Store } from '../contract/store.js'
-import type { ClaimSpec } from '../engine/claim.js'
 import { Engine } from '../engine/engine.js'
+import { decodeExported } from '../engine/exported.js'
 import { watchHold } from '../engine/forgotten.js'
 import { Hold } from '../engine/hold.js'
 import { acquireTimeout } from '../engine/limits.js'
 import { Owners } from '../engine/owners.js'
-import { decodePassed } from '../engine/passed.js'
+import type { RequestSpec } from '../engine/spec.js'
 import { Barrier } from './barrier.js'
 import { Election } from './election.js'
-import type { LockContext } from './entrance.js'
 import { Latch, type LatchOptions } from './latch.js'
 import { type LockedDecorator, locked, type NameOf } from './locked.js'
 import { MultiLock } from './multi-lock.js'
@@ -26,13 +25,14 @@ import {
   type AcquireOptions,
   checkDefaults,
   checkOrder,
-  claimSpec,
   HOLD_OPTIONS,
   type HoldOptions,
   type LockOptions,
   type LockOrder,
+  requestSpec,
 } from './options.js'
 import { ReadWriteLock } from './read-write.js'
+import type { LockContext } from './reentry.js'
 import { Semaphore } from './semaphore.js'
 import { StripedLock } from './striped.js'
 import { storeFromUrl } from './urls.js'
@@ -160,7 +160,7 @@ export class Holdfast implements AsyncDisposable {
   static async open(url: string, options: HoldfastOptions = {}): Promise<Holdfast> {
     const locks = new Holdfast(await storeFromUrl(url), options)
     try {
-      await locks.#engine.reach()
+      await locks.#engine.operator.reach()
       return locks
     } catch (error) {
       await locks.close().catch(() => {})
@@ -377,7 +377,7 @@ export class Holdfast implements AsyncDisposable {
   ): AsyncGenerator<ResourceView, void, void> {
     const { prefix = '' } = checkOptions(query, { prefix: true }, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
-    for await (const line of this.#engine.inspect({ prefix })) yield resourceView(line, this.#env)
+    for await (const line of this.#engine.operator.inspect({ prefix })) yield resourceView(line, this.#env)
   }
 
   /**
@@ -405,7 +405,7 @@ export class Holdfast implements AsyncDisposable {
     // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
     if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
-    const robbed = await this.#engine.evict(resource, fence ?? null)
+    const robbed = await this.#engine.operator.evict(resource, fence ?? null)
     return robbed.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
   }
 
@@ -424,7 +424,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   check(): Promise<Finding[]> {
-    return this.#engine.check()
+    return this.#engine.operator.check()
   }
 
   /**
@@ -446,7 +446,7 @@ export class Holdfast implements AsyncDisposable {
    */
   async ping(options: PingOptions = {}): Promise<number> {
     const { timeout = '1s' } = checkOptions(options, PING_OPTIONS, "{ timeout: '1s' }")
-    return this.#engine.ping(toMs(timeout, { name: 'timeout', minMs: 1 }))
+    return this.#engine.operator.ping(toMs(timeout, { name: 'timeout', minMs: 1 }))
   }
 
   /**
@@ -462,7 +462,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   spaces(): Promise<string[]> {
-    return this.#engine.spaces()
+    return this.#engine.operator.spaces()
   }
 
   /**
@@ -482,7 +482,7 @@ export class Holdfast implements AsyncDisposable {
    */
   async adopt(passed: string, options: HoldOptions = {}): Promise<Hold> {
     checkOptions(options, HOLD_OPTIONS, "{ label: 'checkout' }")
-    const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = decodePassed(passed)
+    const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = decodeExported(passed)
     if (space !== this.#engine.space)
       throw invalid(
         `The passed hold is of space '${space}', this client of '${this.#engine.space}'`,
@@ -490,8 +490,8 @@ export class Holdfast implements AsyncDisposable {
       )
     const isReentrant = capacity === EXCLUSIVE
     const { lease = leaseMs, maxHold = maxHoldMs ?? undefined } = options
-    const spec: ClaimSpec = {
-      ...claimSpec(
+    const spec: RequestSpec = {
+      ...requestSpec(
         { resource, permits, capacity, isReentrant },
         { ...options, lease, maxHold },
         this.#context.presenceMs,
@@ -501,7 +501,7 @@ export class Holdfast implements AsyncDisposable {
     }
     const entry = await this.#engine.acquire(spec, { waitMs: 0, signal: undefined })
     if (!entry) throw acquireTimeout(resource, 0)
-    if (spec.owner !== null && isReentrant) this.#context.owners.remember(entry.claim)
+    if (spec.owner !== null && isReentrant) this.#context.owners.remember(entry.request)
     const hold = new Hold(this.#engine, entry)
     watchHold(this.#engine, entry, hold, nothing)
     return hold
@@ -521,7 +521,7 @@ export class Holdfast implements AsyncDisposable {
    */
   close(options: CloseOptions = {}): Promise<void> {
     const { drain } = checkOptions(options, CLOSE_OPTIONS, "{ drain: '20s' }")
-    return this.#engine.close(drain === undefined ? this.#drainMs : drainMs(drain))
+    return this.#engine.closing.close(drain === undefined ? this.#drainMs : drainMs(drain))
   }
 
   /** For `await using`: closes, with the drain of the client. */

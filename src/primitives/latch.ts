@@ -2,8 +2,8 @@ import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
-import type { LockContext } from './entrance.js'
 import { limits } from './options.js'
+import type { LockContext } from './reentry.js'
 
 /** What a latch can be told when it is made. */
 export interface LatchOptions {

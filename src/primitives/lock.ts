@@ -1,8 +1,6 @@
 import { invalid } from '../base/errors.js'
 import type { Hold } from '../engine/hold.js'
-import { type Entrance, enter, type LockContext } from './entrance.js'
 import { isAcquireTimeout, timeoutWithHolder } from './holder.js'
-import { holdOf, runInside } from './inside.js'
 import {
   type AcquireOptions,
   EACH_TIME,
@@ -11,6 +9,8 @@ import {
   type TryOptions,
   withDefaults,
 } from './options.js'
+import { type Entered, enter, type LockContext } from './reentry.js'
+import { holdOf, runInside } from './run.js'
 
 /** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
 export class Lock {
@@ -50,9 +50,9 @@ export class Lock {
    */
   async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-    const entrance = await this.#enter(options)
+    const found = await this.#enter(options)
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
-    return runInside(this.#context, { entrances: [entrance], work: inside, areOrdered: false })
+    return runInside(this.#context, { entered: [found], work: inside, areOrdered: false })
   }
 
   /**
@@ -69,8 +69,8 @@ export class Lock {
    * ```
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const entrance = await this.#enter(options)
-    return holdOf(this.#context, entrance)
+    const found = await this.#enter(options)
+    return holdOf(this.#context, found)
   }
 
   /**
@@ -90,28 +90,33 @@ export class Lock {
   async tryAcquire(options: TryOptions = {}): Promise<Hold | null> {
     const wait = { ...limits(options, this.optionNames.tryAcquire), waitMs: 0 }
     const asked = withDefaults(options, this.#context.defaults)
-    const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
-    return entrance && holdOf(this.#context, entrance)
+    const found = await enter(this.#context, this.kindFor(asked), asked, wait)
+    return found && holdOf(this.#context, found)
   }
 
-  async #enter(options: AcquireOptions): Promise<Entrance> {
+  #enter(options: AcquireOptions): Entered | Promise<Entered> {
     const { defaults } = this.#context
     const wait = limits(options, this.optionNames.acquire, defaults)
     const asked = withDefaults(options, defaults)
+    const found = enter(this.#context, this.kindFor(asked), asked, wait)
+    return found && !(found instanceof Promise) ? found : this.#waitFor(found, wait.waitMs)
+  }
+
+  async #waitFor(finding: null | Promise<Entered | null>, waitMs: number): Promise<Entered> {
     let refusal: unknown
     try {
-      const entrance = await enter(this.#context, this.kindFor(asked), asked, wait)
-      if (entrance) return entrance
+      const found = await finding
+      if (found) return found
     } catch (error) {
       refusal = error
     }
     if (refusal !== undefined && !isAcquireTimeout(refusal)) throw refusal
-    throw await timeoutWithHolder(this.#context.engine, this.name, wait.waitMs)
+    throw await timeoutWithHolder(this.#context.engine, this.name, waitMs)
   }
 
   /** Whether anybody holds it now. By the time you read the answer it may have changed: for people, not for decisions. */
   async isLocked(): Promise<boolean> {
-    const line = await this.#context.engine.line(this.name)
+    const line = await this.#context.engine.operator.line(this.name)
     return line?.claims.some((claim) => claim.fence !== null) ?? false
   }
 

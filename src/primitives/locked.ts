@@ -1,8 +1,8 @@
 import { invalid } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
-import type { LockContext } from './entrance.js'
 import { Mutex } from './mutex.js'
 import { type AcquireOptions, EACH_TIME } from './options.js'
+import type { LockContext } from './reentry.js'
 
 /** Gives the name to lock for the arguments of one call. */
 // biome-ignore lint/suspicious/noExplicitAny: parameters that are not typed may be anything

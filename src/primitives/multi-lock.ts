@@ -5,9 +5,7 @@ import { EXCLUSIVE } from '../contract/constants.js'
 import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
-import { type Entrance, enter, type LockContext, leave } from './entrance.js'
 import { holderOf } from './holder.js'
-import { holdOf, runInside } from './inside.js'
 import { MultiHold } from './multi-hold.js'
 import {
   type AcquireOptions,
@@ -17,6 +15,8 @@ import {
   type TryOptions,
   withDefaults,
 } from './options.js'
+import { type Entered, enter, type LockContext, leave } from './reentry.js'
+import { holdOf, runInside } from './run.js'
 
 const NAMED_IN_ERRORS = 3
 
@@ -55,10 +55,10 @@ export class MultiLock {
   /** Waits for all of them, runs `work` while holding them, and releases them in any case. As `run` of a mutex. */
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
-    const entrances = await this.#enter(options, this.#limits(options))
-    if (!entrances) throw await this.#timeout(options)
+    const entered = await this.#enter(options, this.#limits(options))
+    if (!entered) throw await this.#timeout(options)
     return runInside(this.#context, {
-      entrances,
+      entered,
       work: (holds) => work(new MultiHold(holds)),
       areOrdered: true,
     })
@@ -66,19 +66,19 @@ export class MultiLock {
 
   /** Waits for all of them and gives the holds out as one. One wait time for the whole; what was taken is given back on failure. */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
-    const entrances = await this.#enter(options, this.#limits(options))
-    if (!entrances) throw await this.#timeout(options)
-    return this.#holdOf(entrances)
+    const entered = await this.#enter(options, this.#limits(options))
+    if (!entered) throw await this.#timeout(options)
+    return this.#holdOf(entered)
   }
 
   /** All of them if they are to be had at once, else null. */
   async tryAcquire(options: TryOptions = {}): Promise<MultiHold | null> {
-    const entrances = await this.#enter(options, { ...limits(options, EACH_TIME.tryAcquire), waitMs: 0 })
-    return entrances && this.#holdOf(entrances)
+    const entered = await this.#enter(options, { ...limits(options, EACH_TIME.tryAcquire), waitMs: 0 })
+    return entered && this.#holdOf(entered)
   }
 
-  #holdOf(entrances: readonly Entrance[]): MultiHold {
-    return new MultiHold(entrances.map((entrance) => holdOf(this.#context, entrance)))
+  #holdOf(entered: readonly Entered[]): MultiHold {
+    return new MultiHold(entered.map((found) => holdOf(this.#context, found)))
   }
 
   #limits(options: AcquireOptions): Limits {
@@ -98,30 +98,30 @@ export class MultiLock {
     return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 
-  async #enter(given: HoldOptions, wait: Limits): Promise<Entrance[] | null> {
+  async #enter(given: HoldOptions, wait: Limits): Promise<Entered[] | null> {
     const { engine, defaults } = this.#context
     const options = withDefaults(given, defaults)
     this.#refuseDisorder(options.owner ?? null)
     const deadline = engine.env.now() + wait.waitMs
     for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
       const taken = await this.#enterOnce(options, left, deadline)
-      if (taken?.every(({ entry }) => engine.checkValidity(entry.claim)) ?? true) return taken
+      if (taken?.every(({ entry }) => engine.checkValidity(entry.request)) ?? true) return taken
       // One was lost while the others were waited for.
       await this.#giveBack(taken ?? [])
       if (engine.env.now() >= deadline) return null
     }
   }
 
-  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entrance[] | null> {
+  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entered[] | null> {
     const { engine } = this.#context
-    const taken: Entrance[] = []
+    const taken: Entered[] = []
     try {
       if (this.names.length > 1 || wait.waitMs === 0) taken.push(...(await this.#tryAll(options, wait)))
       for (const name of this.names.slice(taken.length)) {
         const left = limitsLeft(wait, deadline, engine.env.now())
-        const entrance = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
-        if (!entrance) return await this.#giveBack(taken)
-        taken.push(entrance)
+        const found = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
+        if (!found) return await this.#giveBack(taken)
+        taken.push(found)
       }
       return taken
     } catch (error) {
@@ -134,7 +134,7 @@ export class MultiLock {
    * Tries for all of them in one round trip, and keeps those before the first that is taken. The others are given back before
    * anybody waits: out of order, one may hold, but never wait.
    */
-  async #tryAll(options: HoldOptions, wait: Limits): Promise<Entrance[]> {
+  async #tryAll(options: HoldOptions, wait: Limits): Promise<Entered[]> {
     // A store that does not answer must not make them wait for longer than they wanted to.
     const limit = wait.waitMs === 0 ? {} : { answerWithinMs: Math.max(wait.waitMs, HEALTHY_MS) }
     const attempts = await Promise.allSettled(
@@ -144,13 +144,13 @@ export class MultiLock {
     const failure = attempts.find((attempt) => attempt.status === 'rejected')
     const missing = found.indexOf(null)
     const kept = failure ? 0 : missing === -1 ? found.length : missing
-    await this.#giveBack(found.slice(kept).filter((entrance) => entrance !== null))
+    await this.#giveBack(found.slice(kept).filter((found) => found !== null))
     if (failure) throw failure.reason
-    return found.slice(0, kept).filter((entrance) => entrance !== null)
+    return found.slice(0, kept).filter((found) => found !== null)
   }
 
   /** null: the time was over. */
-  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entrance | null> {
+  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entered | null> {
     try {
       return await this.#enterOne(resource, options, wait)
     } catch (error) {
@@ -159,14 +159,14 @@ export class MultiLock {
     }
   }
 
-  #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entrance | null> {
+  async #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entered | null> {
     const { order } = this.#context
     const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true, order }
     return enter(this.#context, kind, options, wait)
   }
 
-  async #giveBack(entrances: readonly Entrance[]): Promise<null> {
-    await Promise.all(entrances.map((entrance) => leave(this.#context.engine, entrance)))
+  async #giveBack(entered: readonly Entered[]): Promise<null> {
+    await Promise.all(entered.map((found) => leave(this.#context.engine, found)))
     return null
   }
 
@@ -188,7 +188,7 @@ export class MultiLock {
     if (owner !== null) return new Set(this.names.filter((name) => owners.holds(name, owner)))
     const [held, asked] = [new Set<string>(), new Set(this.names)]
     for (const { isOrdered, entry } of heldFrames(engine)) {
-      const { resource } = entry.claim
+      const { resource } = entry.request
       if (isOrdered || asked.has(resource)) held.add(resource)
     }
     return held

@@ -1,9 +1,8 @@
 import { checkName } from '../base/names.js'
-import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
-import { checkOrder, LOCK_OPTIONS, type LockOptions } from './options.js'
+import { type LockOptions, lockOptions } from './options.js'
+import type { LockContext } from './reentry.js'
 
 /** A mutual exclusion lock: at most one holder, re-entrant within `run`. Keeps no state of its own. */
 export class Mutex extends Lock {
@@ -14,7 +13,7 @@ export class Mutex extends Lock {
       permits: EXCLUSIVE,
       capacity: EXCLUSIVE,
       isReentrant: true,
-      order: checkOrder(checkOptions(options, LOCK_OPTIONS, "{ order: 'strict' }").order) ?? context.order,
+      ...lockOptions(options, context),
     })
   }
 }

@@ -4,9 +4,9 @@ import { checkName } from '../base/names.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from '../engine/hold.js'
-import { enter, type LockContext, leave } from './entrance.js'
-import { runInside } from './inside.js'
 import type { HoldOptions } from './options.js'
+import { enter, type LockContext, leave } from './reentry.js'
+import { runInside } from './run.js'
 
 /** When a tick runs, and for how long it may. */
 export interface OnceOptions {
@@ -50,25 +50,25 @@ export async function once<T>(
   const { atLeastMs, hold } = parse(options, name)
   if (typeof work !== 'function') throw invalid('once() takes a function as its last argument', name)
   const kind = { resource: key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
-  const entrance = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
-  if (!entrance) return { ran: false }
-  const fence = entrance.entry.claim.fence
+  const found = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
+  if (!found) return { ran: false }
+  const fence = found.entry.request.fence
   const isFirst = await start(context, key, fence, atLeastMs).catch(async (error) => {
-    await leave(context.engine, entrance)
+    await leave(context.engine, found)
     throw error
   })
-  const { claim } = entrance.entry
-  const isHeld = context.engine.checkValidity(claim)
+  const { request } = found.entry
+  const isHeld = context.engine.checkValidity(request)
   if (!isFirst || !isHeld) {
-    await leave(context.engine, entrance)
+    await leave(context.engine, found)
     // It counts as started, and somebody else may be at it already.
-    if (isFirst) throw claim.lostBecause
+    if (isFirst) throw request.lostBecause
     return { ran: false }
   }
   const inside = ([only]: readonly Hold[]): T | PromiseLike<T> => work(only as Hold)
   return {
     ran: true,
-    value: await runInside(context, { entrances: [entrance], work: inside, areOrdered: false }),
+    value: await runInside(context, { entered: [found], work: inside, areOrdered: false }),
   }
 }
 

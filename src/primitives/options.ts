@@ -1,9 +1,11 @@
 import { checkSignal } from '../base/abort.js'
 import { type Duration, toMs } from '../base/duration.js'
-import { invalid } from '../base/errors.js'
+import { HoldfastError, invalid } from '../base/errors.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
-import type { ClaimSpec } from '../engine/claim.js'
+import type { Engine } from '../engine/engine.js'
 import type { Limits } from '../engine/limits.js'
+import type { RequestSpec } from '../engine/spec.js'
+import { LONGEST_TURN_MS } from '../engine/turn.js'
 
 /** What every acquisition can be told. Durations are milliseconds or strings such as `'500ms'`, `'30s'`, `'5m'`. */
 export interface HoldOptions {
@@ -54,6 +56,11 @@ export interface LockOptions {
    * `'cohort'` if nothing else was said.
    */
   order?: LockOrder | undefined
+  /**
+   * Keeps the lock for this long after its last hold in this process has gone, so that the next one here costs no round trip. When
+   * another process begins to wait, it goes back at once. Default: 0, it goes back with the last hold. See `docs/lingering.md`.
+   */
+  linger?: Duration | undefined
 }
 
 export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, maxHold: true, owner: true, label: true }
@@ -61,7 +68,7 @@ const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true,
 const TRY_OPTIONS: OptionNames<TryOptions> = { signal: true, ...HOLD_OPTIONS }
 /** What a lock can be told each time: to be waited for, and to be tried. */
 export const EACH_TIME = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }
-export const LOCK_OPTIONS: OptionNames<LockOptions> = { order: true }
+const LOCK_OPTIONS: OptionNames<LockOptions> = { order: true, linger: true }
 
 const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
@@ -69,24 +76,27 @@ const SHORTEST_HOLD_MS = 10
 /** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
 const LONGEST_PRESENCE_MS = 30_000
 const LONGEST_LABEL = 1000
+const PASS_ON = { cohort: 'neighbours', strict: 'heirs', none: 'nobody' } as const
 
-/** What a primitive asks for, whoever calls it. */
+/** What a primitive asks for with every call. */
 export interface LockKind {
   readonly resource: string
   readonly permits: number
   readonly capacity: number
   /** Whether the same flow or owner enters again without asking the store. */
   readonly isReentrant: boolean
-  /** Take it from whoever holds it. */
+  /** Take it from its holders. */
   readonly steal?: true
   /** Given up as soon as the client closes, and not waited for. */
   readonly endsAtClose?: true
   /** In which order it may be passed on inside a process. Left out: it is not. */
   readonly order?: LockOrder
+  /** How long it is kept after the last local hold has gone. Left out: not at all. */
+  readonly lingerMs?: number
 }
 
-export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): ClaimSpec {
-  const { resource, permits, capacity, order = 'strict' } = kind
+export function requestSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): RequestSpec {
+  const { resource, permits, capacity, lingerMs = 0 } = kind
   const leaseMs =
     options.lease === undefined
       ? DEFAULT_LEASE_MS
@@ -99,8 +109,8 @@ export function claimSpec(kind: LockKind, options: HoldOptions, presenceMs: numb
     ...(kind.steal ? { mode: 'steal' as const } : {}),
     endsAtClose: kind.endsAtClose === true,
     // The store counts maxHold from the grant: passed on, the next hold would have less of it.
-    isPassedOn: order === 'cohort' && maxHoldMs === null,
-    isFollowed: kind.order === 'strict' && maxHoldMs === null,
+    passOn: maxHoldMs === null ? PASS_ON[kind.order ?? 'none'] : 'nobody',
+    lingerMs: maxHoldMs === null ? lingerMs : 0,
     leaseMs,
     presenceMs: presenceMs ?? Math.min(leaseMs, LONGEST_PRESENCE_MS),
     maxHoldMs,
@@ -142,8 +152,31 @@ export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold
 /** Refuses defaults that no lock could be asked with. */
 export function checkDefaults({ wait, lease, maxHold }: LockDefaults): LockDefaults {
   limits({ wait }, { wait: true })
-  claimSpec({ resource: '', permits: 1, capacity: 1, isReentrant: false }, { lease, maxHold }, null)
+  requestSpec({ resource: '', permits: 1, capacity: 1, isReentrant: false }, { lease, maxHold }, null)
   return { wait, lease, maxHold }
+}
+
+/** The checked options of a mutex or a read-write lock. */
+export function lockOptions(
+  options: LockOptions,
+  context: { readonly order: LockOrder; readonly engine: Engine },
+): { order: LockOrder; lingerMs: number } {
+  const { order: ownOrder, linger } = checkOptions(options, LOCK_OPTIONS, "{ order: 'strict' }")
+  const order = checkOrder(ownOrder) ?? context.order
+  const lingerMs = linger === undefined ? 0 : toMs(linger, { name: 'linger' })
+  if (lingerMs > 0) checkLinger(lingerMs, order, context.engine)
+  return { order, lingerMs }
+}
+
+/** Where a store cannot tell that others wait, a lock that is kept would stop them for all of this time. */
+function checkLinger(lingerMs: number, order: LockOrder, { capabilities, storeName }: Engine): void {
+  if (order === 'strict')
+    throw invalid(
+      "linger needs order: 'cohort': with 'strict' a lock goes to the next one in line, wherever that is",
+    )
+  if (capabilities.tellsWanted || lingerMs <= LONGEST_TURN_MS) return
+  const message = `The ${storeName} store cannot tell that others wait, so linger can be at most ${LONGEST_TURN_MS}ms there; use a store that pushes, such as Redis or PostgreSQL`
+  throw new HoldfastError('UNSUPPORTED', message, { store: storeName })
 }
 
 export function checkOrder(order: unknown): LockOrder | undefined {

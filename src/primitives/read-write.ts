@@ -1,9 +1,8 @@
 import { checkName } from '../base/names.js'
-import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
-import { checkOrder, LOCK_OPTIONS, type LockOptions } from './options.js'
+import { type LockOptions, lockOptions } from './options.js'
+import type { LockContext } from './reentry.js'
 
 /** What a reader takes of a lock that a writer takes whole. */
 export const SHARED = 1
@@ -34,10 +33,10 @@ export class ReadWriteLock {
   /** Made by `locks.readWrite(name)`. */
   constructor(context: LockContext, name: string, options: LockOptions = {}) {
     this.name = checkName(name, 'The name of a read-write lock')
-    const order =
-      checkOrder(checkOptions(options, LOCK_OPTIONS, "{ order: 'strict' }").order) ?? context.order
+    const { order, lingerMs } = lockOptions(options, context)
     const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true, order }
+    // A reader needs a fence from after it has asked, so it would save no round trip.
     this.read = new Lock(context, { ...kind, permits: SHARED })
-    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE })
+    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, lingerMs })
   }
 }

@@ -3,9 +3,9 @@ import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from '../engine/hold.js'
-import type { LockContext } from './entrance.js'
 import { Lock } from './lock.js'
 import { type AcquireOptions, EACH_TIME, type LockKind, type TryOptions } from './options.js'
+import type { LockContext } from './reentry.js'
 import { type HolderView, resourceView } from './views.js'
 
 /** What `acquire` and `run` of a semaphore can be told. */
@@ -94,15 +94,15 @@ export class Semaphore extends Lock {
    */
   async resize(capacity: number): Promise<void> {
     checkCapacity(capacity, this.name)
-    const line = await this.#context.engine.line(this.name)
+    const line = await this.#context.engine.operator.line(this.name)
     // The store would pin the number on it, and lock those out who use it as a lock.
     if (line?.capacity === EXCLUSIVE) throw inUseAsLock(this.name)
-    await this.#context.engine.resize(this.name, this.#kind.capacity, capacity)
+    await this.#context.engine.operator.resize(this.name, this.#kind.capacity, capacity)
   }
 
   /** How many permits nobody holds now; those who wait may be about to take them. For people, not for decisions. */
   async available(): Promise<number> {
-    const line = await this.#context.engine.line(this.name)
+    const line = await this.#context.engine.operator.line(this.name)
     if (!line) return this.#kind.capacity
     const taken = line.claims.reduce((sum, claim) => sum + (claim.fence === null ? 0 : claim.permits), 0)
     // After a resize to fewer, those who hold may have more than there are.
@@ -112,7 +112,7 @@ export class Semaphore extends Lock {
   /** Who holds permits now, and how many. */
   async holders(): Promise<HolderView[]> {
     const { engine } = this.#context
-    const line = await engine.line(this.name)
+    const line = await engine.operator.line(this.name)
     return line ? resourceView(line, engine.env).holders : []
   }
 

@@ -1,8 +1,8 @@
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
-import type { LockContext } from './entrance.js'
 import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
+import type { LockContext } from './reentry.js'
 
 /** More would be as many rows or keys in the store for every `all()`. */
 const MOST_SEGMENTS = 10_000

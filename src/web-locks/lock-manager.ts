@@ -2,11 +2,11 @@ import { HoldfastError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from '../engine/hold.js'
-import { type Entrance, enter, type LockContext, leave } from '../primitives/entrance.js'
 import { Holdfast } from '../primitives/holdfast.js'
-import { holdOf, lostUnnoticed, settled } from '../primitives/inside.js'
 import type { LockKind } from '../primitives/options.js'
 import { SHARED } from '../primitives/read-write.js'
+import { type Entered, enter, type LockContext, leave } from '../primitives/reentry.js'
+import { holdOf, lostUnnoticed, settled } from '../primitives/run.js'
 import { closedClient, lockLost } from './dom-exception.js'
 import { shapeAsInterface } from './interface.js'
 import { Lock } from './lock.js'
@@ -74,16 +74,16 @@ export class LockManager {
     checkRequest(request)
     const turn = this.#turns.take()
     try {
-      const entrance = await this.#enter(request, turn)
+      const found = await this.#enter(request, turn)
       await turn.come(this.#context.engine.env)
       const { callback: onGranted, signal } = request
-      if (!entrance) return onGranted(null)
+      if (!found) return onGranted(null)
       // Aborted when it was granted already, but its callback not called yet.
       if (signal?.aborted) {
-        void leave(this.#context.engine, entrance)
+        void leave(this.#context.engine, found)
         throw signal.reason
       }
-      return this.#whileHeld(request, holdOf(this.#context, entrance))
+      return this.#whileHeld(request, holdOf(this.#context, found))
     } finally {
       turn.end()
     }
@@ -120,10 +120,7 @@ export class LockManager {
   }
 
   /** The claim is handed to the store before anything is awaited, so requests arrive in the order in which they are made. */
-  async #enter(
-    { name, mode, ifAvailable, steal, signal }: LockRequest,
-    turn: Turn,
-  ): Promise<Entrance | null> {
+  async #enter({ name, mode, ifAvailable, steal, signal }: LockRequest, turn: Turn): Promise<Entered | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
     const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
     const kind: LockKind = { resource: resourceOf(name), permits, ...same }

@@ -1,6 +1,7 @@
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { ClaimView } from '../contract/store.js'
-import { clientOf, type Engine } from '../engine/engine.js'
+import type { Engine } from '../engine/engine.js'
+import { clientOf } from '../engine/operator.js'
 import { nameOf } from './names.js'
 import type { LockInfo, LockManagerSnapshot } from './types.js'
 
@@ -8,7 +9,7 @@ import type { LockInfo, LockManagerSnapshot } from './types.js'
 export async function snapshot(engine: Engine): Promise<LockManagerSnapshot> {
   const held: LockInfo[] = []
   const pending: LockInfo[] = []
-  for await (const { resource, capacity, claims } of engine.inspect({ prefix: '' })) {
+  for await (const { resource, capacity, claims } of engine.operator.inspect({ prefix: '' })) {
     if (capacity !== EXCLUSIVE) continue
     for (const claim of claims) (claim.fence === null ? pending : held).push(lockInfo(resource, claim))
   }

@@ -32,8 +32,8 @@ class Stage {
   }
 
   /** When, in virtual time, the promise settles, and how. */
-  async outcome(promise: Promise<unknown>): Promise<{ atMs: number; value?: unknown; error?: unknown }> {
-    const settled = promise.then(
+  async outcome(promise: unknown): Promise<{ atMs: number; value?: unknown; error?: unknown }> {
+    const settled = Promise.resolve(promise).then(
       (value) => ({ atMs: this.world.timeMs, value }),
       (error: unknown) => ({ atMs: this.world.timeMs, error }),
     )
@@ -155,7 +155,8 @@ describe('a lossy store', () => {
     for (let round = 1; round <= 20; round++) {
       const newsBefore = stage.news.length
       await stage.direct.claim(claim(`holder${round}`))
-      const asked = stage.nearby.claim(claim(`waiter${round}`)).then(() => stage.news.length > newsBefore)
+      const asking = Promise.resolve(stage.nearby.claim(claim(`waiter${round}`)))
+      const asked = asking.then(() => stage.news.length > newsBefore)
       while (!(await stage.line()).includes(`waiter${round}`)) await stage.world.run(stage.world.timeMs + 1)
       await stage.direct.release('r', `holder${round}`)
       firsts.add((await stage.world.until(asked)) ? 'push' : 'reply')
@@ -232,7 +233,7 @@ describe('a process behind a lossy store', () => {
   ]
   it.each(pausing)('gets its reply after the pause of %s', async (_who, processOf) => {
     const stage = new Stage({ failAfterMs: 60_000 })
-    const settled = settledAt(stage, stage.nearby.claim(claim('a')))
+    const settled = settledAt(stage, Promise.resolve(stage.nearby.claim(claim('a'))))
     processOf(stage).pause()
     await stage.world.run(5_000)
     expect(settled.at).toBeNull()
@@ -244,7 +245,7 @@ describe('a process behind a lossy store', () => {
 
   it('hears nothing after its death, though its request arrives', async () => {
     const stage = new Stage()
-    const settled = settledAt(stage, stage.nearby.claim(claim('a')))
+    const settled = settledAt(stage, Promise.resolve(stage.nearby.claim(claim('a'))))
     stage.near.kill()
     await stage.direct.evict('r', null)
     await stage.world.run(120_000)

@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
-import type { Entry } from '../../src/engine/claim.js'
+import type { Entry } from '../../src/engine/request.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
-import { claimSpec } from '../../src/primitives/options.js'
+import { requestSpec } from '../../src/primitives/options.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
@@ -16,7 +16,7 @@ class Scene {
 
   acquire(resource: string): Promise<Entry | null> {
     const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true }
-    const spec = claimSpec(kind, { owner: 'me', lease: LEASE_MS }, null)
+    const spec = requestSpec(kind, { owner: 'me', lease: LEASE_MS }, null)
     const { owners } = Holdfast.contextOf(this.locks)
     return this.world.until(owners.acquire(spec, { waitMs: 0, signal: undefined }))
   }
@@ -53,6 +53,6 @@ it('renews a claim again whose owner enters it after its hold was forgotten', as
   warning.mockRestore()
   const again = await scene.acquire('a')
   await scene.world.run(scene.world.timeMs + 10 * LEASE_MS)
-  expect(again?.claim.lostBecause).toBe(null)
+  expect(again?.request.lostBecause).toBe(null)
   await scene.end()
 })

@@ -108,7 +108,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     endings.push(() => void pool.end())
     const connect = (id: string) => postgres(pool).connect({ id, space: 'default', push: () => {} })
     const first = connect('first')
-    const claim = first.claim(claimOf('a', 'first:a')).catch(() => {})
+    const claim = Promise.resolve(first.claim(claimOf('a', 'first:a'))).catch(() => {})
     const second = connect('second')
     await Promise.all([first.close(), second.close()])
     const third = connect('third')

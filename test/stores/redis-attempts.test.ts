@@ -52,10 +52,10 @@ describeOn('redis', 'two attempts of one claim at Redis', () => {
     for (let round = 0; ; round++) {
       const id = `a${round}`
       replica.pause()
-      const first = settled(connection.claim(claimOf(id)))
+      const first = settled(Promise.resolve(connection.claim(claimOf(id))))
       // What is asked for in one turn travels as one command.
       await turn()
-      const second = settled(connection.claim(claimOf(id)))
+      const second = settled(Promise.resolve(connection.claim(claimOf(id))))
       await pass(1.2 * REPLICA_TIMEOUT_MS)
       replica.resume()
       const [early, late] = await inTime('both answers', Promise.all([first, second]))

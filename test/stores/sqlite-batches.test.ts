@@ -187,7 +187,7 @@ describe('a file that somebody else has', () => {
     await client.pulse([])
     const raw = await openRaw(path)
     raw.exec('BEGIN IMMEDIATE')
-    const early = client.claim(request('r', '1')).catch((error: unknown) => error)
+    const early = Promise.resolve(client.claim(request('r', '1'))).catch((error: unknown) => error)
     env.nowMs += 2000
     const late = client.claim(request('r', '2'))
     env.nowMs += 1001
@@ -278,7 +278,7 @@ describe('a file that somebody else has', () => {
       return systemEnv.timer(...args)
     }
     const client = connect(sqlite(path, { env }))
-    const given = client.claim(request('r', '1')).catch((error: unknown) => error)
+    const given = Promise.resolve(client.claim(request('r', '1'))).catch((error: unknown) => error)
     await vi.waitFor(() => expect(retries).toBeGreaterThan(5), 30_000)
     env.nowMs += 3001
     expect(await given).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })

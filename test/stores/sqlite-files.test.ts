@@ -21,12 +21,10 @@ const isRoot = process.getuid?.() === 0
 const NOBODY = 65534
 
 async function failure(path: string): Promise<HoldfastError> {
-  const error = await connect(sqlite(path))
-    .claim(request('r', '1'))
-    .then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )
+  const error = await Promise.resolve(connect(sqlite(path)).claim(request('r', '1'))).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
   if (!(error instanceof HoldfastError)) throw new Error(`expected a HoldfastError, got ${String(error)}`)
   return error
 }

@@ -46,7 +46,7 @@ describeOn('zookeeper', '900 waiters on one ZooKeeper lock', () => {
     const [first] = connections
     if (!first) throw new Error('no sessions')
     const beats = new Map(connections.map((connection): [Connection, Beat[]] => [connection, []]))
-    const join = (connection: Connection, id: string): Promise<ClaimReply> => {
+    const join = async (connection: Connection, id: string): Promise<ClaimReply> => {
       const { resource, leaseMs, presenceMs } = claimOf(id)
       beats.get(connection)?.push({ resource, id, leaseMs, presenceMs })
       return connection.claim(claimOf(id))

@@ -4,6 +4,7 @@ import { checkOptions } from '../../base/options.js'
 import { Lines } from '../../contract/lines.js'
 import { States } from '../../contract/states.js'
 import type {
+  Answer,
   Beat,
   BeatReply,
   Capabilities,
@@ -47,7 +48,13 @@ export function memory(options: MemoryOptions = {}): Store {
 
 class MemoryStore implements Store {
   readonly name = 'memory'
-  readonly capabilities: Capabilities = { perHoldLease: true, maxBeats: 10_000, askNextEveryMs: null }
+  readonly capabilities: Capabilities = {
+    perHoldLease: true,
+    maxBeats: 10_000,
+    askNextEveryMs: null,
+    answersAtOnce: true,
+    tellsWanted: true,
+  }
   readonly #spaces = new Map<string, Space>()
   readonly #env: Env
 
@@ -106,16 +113,16 @@ class MemoryConnection implements Connection {
     space.clients.set(client.id, client)
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#step(() => this.#space.lines.claim(this.#client.id, request))
+  claim(request: ClaimRequest): Answer<ClaimReply> {
+    return this.#answer(() => this.#space.lines.claim(this.#client.id, request))
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     return this.#step(() => this.#space.lines.pulse(beats))
   }
 
-  async release(resource: string, id: string): Promise<boolean> {
-    return this.#step(() => this.#space.lines.release(resource, id))
+  release(resource: string, id: string): Answer<boolean> {
+    return this.#answer(() => this.#space.lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -162,6 +169,15 @@ class MemoryConnection implements Connection {
     this.#isClosed = true
     this.#space.clients.delete(this.#client.id)
     this.#space.rows.forgetWatcher(this.#client.id)
+  }
+
+  /** Without a promise, unless it fails. */
+  #answer<T>(work: () => T): Answer<T> {
+    try {
+      return this.#step(work)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #step<T>(work: () => T): T {

@@ -188,9 +188,9 @@ export const contractCases: readonly CaseSpec[] = [
       await raw.claim(claimOf('door', 'raw:1'))
       await raw.close()
       await raw.close()
-      await rejectsWith('CLOSED', raw.claim(claimOf('door', 'raw:2')))
+      await rejectsWith('CLOSED', Promise.resolve(raw.claim(claimOf('door', 'raw:2'))))
       await rejectsWith('CLOSED', raw.pulse([]))
-      await rejectsWith('CLOSED', raw.release('door', 'raw:1'))
+      await rejectsWith('CLOSED', Promise.resolve(raw.release('door', 'raw:1')))
     },
   },
   {

@@ -80,9 +80,9 @@ export class InterceptedStore implements Store {
     const pass = <T>(method: Method, about: unknown, go: () => Promise<T>): Promise<T> =>
       this.#pass({ method, about }, go)
     return {
-      claim: (request: ClaimRequest) => pass('claim', request, () => inner.claim(request)),
+      claim: (request: ClaimRequest) => pass('claim', request, async () => inner.claim(request)),
       pulse: (beats: readonly Beat[]) => this.#countPulse(pass('pulse', beats, () => inner.pulse(beats))),
-      release: (resource, id) => pass('release', resource, () => inner.release(resource, id)),
+      release: (resource, id) => pass('release', resource, async () => inner.release(resource, id)),
       evict: (resource, fence) => pass('evict', resource, () => inner.evict(resource, fence)),
       resize: (resource, declared, capacity) =>
         pass('resize', resource, () => inner.resize(resource, declared, capacity)),

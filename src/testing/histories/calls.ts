@@ -54,7 +54,7 @@ function claimCall(clientIndex: number, request: TwinRequest, scene: Scene): Cal
     text: 'claim',
     with: request.real,
     about: [request.real],
-    toStore: (connection) => connection.claim(request.real),
+    toStore: async (connection) => connection.claim(request.real),
     toModel: (before, now) => model.claim(before, now, client.id, request.modelled),
   }
 }
@@ -128,7 +128,7 @@ function releaseCall({ client: index, target, isElsewhere }: Of<'release'>, scen
     client,
     text: `release ${resource} ${found.id}`,
     with: undefined,
-    toStore: (connection) => connection.release(resource, found.id),
+    toStore: async (connection) => connection.release(resource, found.id),
     toModel: (before, now) => model.release(before, now, resource, found.id),
   }
 }

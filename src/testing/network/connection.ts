@@ -35,7 +35,7 @@ export class LossyConnection implements Connection {
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#call((inner) => inner.claim(request))
+    return this.#call(async (inner) => inner.claim(request))
   }
 
   pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -43,7 +43,7 @@ export class LossyConnection implements Connection {
   }
 
   release(resource: string, id: string): Promise<boolean> {
-    return this.#call((inner) => inner.release(resource, id))
+    return this.#call(async (inner) => inner.release(resource, id))
   }
 
   evict(resource: string, fence: number | null): Promise<ClaimView[]> {

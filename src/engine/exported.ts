@@ -1,8 +1,8 @@
 import { invalid } from '../base/errors.js'
-import type { Claim } from './claim.js'
+import type { Lease } from './lease.js'
 
-/** What travels when a hold is passed to another process. */
-export interface Passed {
+/** What travels when a hold is exported to another process. */
+export interface Exported {
   readonly space: string
   readonly resource: string
   readonly id: string
@@ -15,37 +15,37 @@ export interface Passed {
 
 const PREFIX = 'holdfast1.'
 
-export function encodePassed(space: string, claim: Claim): string {
-  const { resource, capacity, leaseMs, maxHoldMs } = claim.spec
-  const passed: Passed = {
+export function encodeExported(space: string, lease: Lease): string {
+  const { resource, capacity, leaseMs, maxHoldMs } = lease.spec
+  const exported: Exported = {
     space,
     resource,
-    id: claim.id,
-    fence: claim.grant,
-    permits: claim.permits,
+    id: lease.id,
+    fence: lease.grant,
+    permits: lease.permits,
     capacity,
     leaseMs,
     maxHoldMs,
   }
-  return PREFIX + Buffer.from(JSON.stringify(passed)).toString('base64url')
+  return PREFIX + Buffer.from(JSON.stringify(exported)).toString('base64url')
 }
 
-export function decodePassed(text: unknown): Passed {
+export function decodeExported(text: unknown): Exported {
   if (typeof text !== 'string' || !text.startsWith(PREFIX))
     throw invalid('adopt() takes the text that hold.export() gave')
   try {
-    const passed: unknown = JSON.parse(Buffer.from(text.slice(PREFIX.length), 'base64url').toString())
-    if (isPassed(passed)) return passed
+    const exported: unknown = JSON.parse(Buffer.from(text.slice(PREFIX.length), 'base64url').toString())
+    if (isExported(exported)) return exported
   } catch {
-    // Not JSON: told below like everything else that is no passed hold.
+    // Not JSON: refused below like everything else that is no exported hold.
   }
-  throw invalid('The text for adopt() is damaged; pass on exactly what hold.export() gave')
+  throw invalid('The text for adopt() is damaged; use exactly what hold.export() gave')
 }
 
-function isPassed(value: unknown): value is Passed {
+function isExported(value: unknown): value is Exported {
   if (typeof value !== 'object' || value === null) return false
   const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = value as Record<
-    keyof Passed,
+    keyof Exported,
     unknown
   >
   const areTexts = [space, resource, id].every((text) => typeof text === 'string' && text !== '')

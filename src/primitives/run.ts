@@ -2,38 +2,41 @@ import { HoldfastError } from '../base/errors.js'
 import { currentFrame, Frame } from '../engine/flow.js'
 import { watchHold } from '../engine/forgotten.js'
 import { Hold } from '../engine/hold.js'
-import type { Entrance, LockContext } from './entrance.js'
+import type { Entered, LockContext } from './reentry.js'
 
-/** The hold of an entrance that is not a `run`. Without a callback nobody knows where its inside ends, so it keeps nobody of its frame out. */
-export function holdOf(context: LockContext, { entry, leaveTurn, leaveFrame }: Entrance): Hold {
-  leaveTurn()
-  const hold = new Hold(context.engine, entry, leaveFrame)
-  watchHold(context.engine, entry, hold, leaveFrame)
+/** The hold of an `acquire`. Without a callback nobody knows where its run ends, so it does not keep nested runs out. */
+export function holdOf({ engine }: LockContext, { entry, endRun, leaveFrame }: Entered): Hold {
+  endRun()
+  const hold = new Hold(engine, entry, leaveFrame)
+  watchHold(engine, entry, hold, leaveFrame)
   return hold
 }
 
 /** What to run inside one or several holds. */
 export interface Inside<T> {
-  readonly entrances: readonly Entrance[]
+  readonly entered: readonly Entered[]
   readonly work: (holds: readonly Hold[]) => T | PromiseLike<T>
   /** Whether the holds were taken together, in order of their names. */
   readonly areOrdered: boolean
 }
 
 /** Runs work inside all the holds, and releases them in any case. */
-export async function runInside<T>(context: LockContext, inside: Inside<T>): Promise<T> {
-  const { engine } = context
-  const { entrances, work, areOrdered } = inside
-  const holds = entrances.map(({ entry }) => new Hold(engine, entry))
+export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): Promise<T> {
+  const { entered, work, areOrdered } = inside
+  const holds = entered.map(({ entry }) => new Hold(engine, entry))
   let innermost = currentFrame()
-  const frames = entrances.map(({ entry }) => {
+  const frames = entered.map(({ entry }) => {
     innermost = new Frame(engine, entry, innermost, areOrdered)
     return innermost
   })
+  const runWork = (): T | PromiseLike<T> => work(holds)
   try {
-    const outcome = await settled(() => runIn(innermost, () => work(holds)))
+    const outcome = await settled(() => (innermost ? innermost.run(runWork) : runWork()))
     const lost = holds.find((hold) => !hold.isReleased && !hold.isValid)
-    for (const frame of frames.reverse()) await frame.close()
+    for (const frame of frames.reverse()) {
+      const nested = frame.close()
+      if (nested) await nested
+    }
     const unheld = await releaseAll(holds)
     if ('error' in outcome) throw outcome.error
     const gone = lost ?? unheld
@@ -41,19 +44,22 @@ export async function runInside<T>(context: LockContext, inside: Inside<T>): Pro
     return outcome.value
   } finally {
     // Not before: a hold that was given back early leaves the work inside all the same.
-    for (const { leaveTurn, leaveFrame } of entrances) {
-      leaveTurn()
+    for (const { endRun, leaveFrame } of entered) {
+      endRun()
       leaveFrame()
     }
   }
 }
 
-function runIn<T>(frame: Frame | undefined, work: () => T): T {
-  return frame ? frame.run(work) : work()
+/** The first hold that turned out to be lost. A failed release hides neither the value nor the error of the work. */
+function releaseAll(holds: readonly Hold[]): Hold | undefined | Promise<Hold | undefined> {
+  const first = holds.length === 1 ? holds[0] : undefined
+  const wasHeld = first?.giveBack()
+  if (first && typeof wasHeld === 'boolean') return wasHeld ? undefined : first
+  return releaseEach(holds)
 }
 
-/** The first hold that turned out to be lost. A failed release hides neither the value nor the error of the work: it ends with its lease. */
-async function releaseAll(holds: readonly Hold[]): Promise<Hold | undefined> {
+async function releaseEach(holds: readonly Hold[]): Promise<Hold | undefined> {
   const wereHeld = await Promise.all(holds.map((hold) => hold.release().catch(() => true)))
   return holds.find((_hold, index) => wereHeld[index] === false)
 }

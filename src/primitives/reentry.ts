@@ -1,0 +1,130 @@
+import { deferred } from '../base/deferred.js'
+import { nothing } from '../base/nothing.js'
+import type { Engine } from '../engine/engine.js'
+import { type Frame, findFrame } from '../engine/flow.js'
+import { aborted, type Limits, limitsLeft } from '../engine/limits.js'
+import type { Owners } from '../engine/owners.js'
+import { type Entry, upgradeRefused } from '../engine/request.js'
+import type { RequestSpec } from '../engine/spec.js'
+import type { Leadership } from './leadership.js'
+import { type HoldOptions, type LockDefaults, type LockKind, type LockOrder, requestSpec } from './options.js'
+
+/** What the locks of one client share. */
+export interface LockContext {
+  readonly engine: Engine
+  readonly owners: Owners
+  /** null: as long as the lease. */
+  readonly presenceMs: number | null
+  /** How the waiters of a lock are served, where it says nothing else. */
+  readonly order: LockOrder
+  readonly defaults: LockDefaults
+  /** The elections that this client has won. */
+  readonly leaderships: Set<Leadership>
+}
+
+/** A hold that has begun: it becomes a `Hold`, or is left again. */
+export interface Entered {
+  readonly entry: Entry
+  /** The caller's callback is over, or there is none: the next nested run of the same frame may begin. */
+  readonly endRun: () => void
+  /** The hold was released: the frame that was entered again need not wait for it any more. */
+  readonly leaveFrame: () => void
+}
+
+/** Enters again where the flow or the owner holds already, else asks the store. null: not free, and `wait` says not to wait. */
+export function enter(
+  context: LockContext,
+  kind: LockKind,
+  options: HoldOptions,
+  wait: Limits,
+): Entered | null | Promise<Entered | null> {
+  const { engine, owners, presenceMs } = context
+  const spec = requestSpec(kind, options, presenceMs)
+  if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
+  if (!kind.isReentrant) return entered(engine.acquire(spec, wait))
+
+  const frame = findFrame(engine, spec)
+  if (!frame || !isSameOwner(spec.owner, frame.entry.request.spec.owner))
+    return entered(spec.owner === null ? engine.acquire(spec, wait) : owners.acquire(spec, wait))
+  return enterFrame(engine, frame, spec, wait)
+}
+
+/** Gives up a hold that was not given out. If the release fails, it ends with its lease. */
+export async function leave(engine: Engine, { entry, endRun, leaveFrame }: Entered): Promise<void> {
+  endRun()
+  leaveFrame()
+  try {
+    await engine.leave(entry)
+  } catch {
+    // Its lease ends by itself.
+  }
+}
+
+/** A caller that names an owner asks for that owner, and not for the flow that it is in. */
+function isSameOwner(asking: string | null, holding: string | null): boolean {
+  return asking === null || asking === holding
+}
+
+function entered(found: Entry | null | Promise<Entry | null>): Entered | null | Promise<Entered | null> {
+  return found instanceof Promise ? found.then(asEntered) : asEntered(found)
+}
+
+function asEntered(entry: Entry | null): Entered | null {
+  return entry && { entry, endRun: nothing, leaveFrame: nothing }
+}
+
+async function enterFrame(
+  engine: Engine,
+  frame: Frame,
+  spec: RequestSpec,
+  wait: Limits,
+): Promise<Entered | null> {
+  const deadline = engine.env.now() + wait.waitMs
+  const again = await enterAgain(engine, frame, spec, wait)
+  if (again !== 'lost') return again
+  return asEntered(await engine.acquire(spec, limitsLeft(wait, deadline, engine.env.now())))
+}
+
+/** null: not free, and `wait` says not to wait. 'lost': the outer hold was lost meanwhile, so there is nothing to enter. */
+async function enterAgain(
+  engine: Engine,
+  frame: Frame,
+  spec: RequestSpec,
+  wait: Limits,
+): Promise<Entered | null | 'lost'> {
+  const { request } = frame.entry
+  // By what this frame has, not its lease: a reader inside a writer has other readers beside it, whom a writer must not meet.
+  if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
+  if (wait.waitMs === 0 && !frame.nested.isFree(spec.permits)) return null
+  const entry = request.enter(spec.permits)
+  const leaveFrame = frame.enter()
+  let endRun = nothing
+  try {
+    endRun = (await beginNested(engine, frame, spec, wait)) ?? endRun
+  } catch (error) {
+    await leave(engine, { entry, endRun, leaveFrame })
+    throw error
+  }
+  if (engine.checkValidity(request)) return { entry, endRun, leaveFrame }
+  await leave(engine, { entry, endRun, leaveFrame })
+  return 'lost'
+}
+
+/** null: the outer hold was over before this run could begin. The runs before it may never end. */
+async function beginNested(
+  engine: Engine,
+  frame: Frame,
+  spec: RequestSpec,
+  wait: Limits,
+): Promise<(() => void) | null> {
+  const over = deferred<null>()
+  const forget = frame.entry.request.onEnd(() => over.resolve(null))
+  const beginning = frame.nested.begin(engine.env, spec.permits, wait, spec.resource)
+  try {
+    const endRun = await Promise.race([beginning, over.promise])
+    if (!endRun) void beginning.then((endLate) => endLate()).catch(() => {})
+    return endRun
+  } finally {
+    forget()
+  }
+}
