@@ -131,7 +131,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const [one, other] = [raw('proxied'), raw()]
     await one.claim(claimOf('first', { resource: 'other' }))
     await other.claim(claimOf('b'))
-    await losingReplies(() => one.claim(claimOf('a')), hasTwoNodes)
+    await losingReplies(async () => one.claim(claimOf('a')), hasTwoNodes)
     expect(await nodes()).toHaveLength(2)
     expect((await one.claim(claimOf('a'))).status).toBe('waiting')
     expect(await nodes()).toHaveLength(2)
@@ -145,7 +145,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const [one, dying] = [raw('proxied'), raw()]
     await one.claim(claimOf('first', { resource: 'other' }))
     await dying.claim(claimOf('a'))
-    await losingReplies(() => one.claim(claimOf('a')), hasTwoNodes)
+    await losingReplies(async () => one.claim(claimOf('a')), hasTwoNodes)
     expect((await one.claim(claimOf('a'))).status).toBe('waiting')
     expect(await nodes()).toHaveLength(2)
     await dying.release('door', 'a')
@@ -181,7 +181,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const one = raw('proxied')
     await one.claim(claimOf('first', { resource: 'other' }))
     await raw().claim(claimOf('b'))
-    await losingReplies(() => one.claim(claimOf('a', { presenceMs: 500 })))
+    await losingReplies(async () => one.claim(claimOf('a', { presenceMs: 500 })))
     await eventually('only the other one', async () => (await nodes()).length === 1)
     expect((await nodes())[0]).toMatch(/^b,/)
   })

@@ -17,6 +17,7 @@ import { housekeepingCases } from './housekeeping.js'
 import { idleCases } from './idle.js'
 import { latchCases } from './latch.js'
 import { leaseCases } from './lease.js'
+import { lingerCases } from './linger.js'
 import { lossCases } from './loss.js'
 import { multiLockCases } from './multi-lock.js'
 import { onceCases } from './once.js'
@@ -68,6 +69,7 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   contractCases,
   readWriteCases,
   readersCases,
+  lingerCases,
   upgradeCases,
   semaphoreCases,
   resizeCases,
