@@ -1,8 +1,6 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
-import { Lines } from '../../contract/lines.js'
-import { States } from '../../contract/states.js'
 import type {
   Beat,
   BeatReply,
@@ -21,6 +19,8 @@ import type {
   StateValue,
   Store,
 } from '../../contract/store.js'
+import { EmbeddedLines } from '../embedded/lines.js'
+import { EmbeddedStates } from '../embedded/states.js'
 import { MemoryRows } from './rows.js'
 
 export interface MemoryOptions {
@@ -65,8 +65,8 @@ class MemoryStore implements Store {
 /** The lines and states of one space, with the clients to tell. */
 class Space {
   readonly rows: MemoryRows
-  readonly lines: Lines
-  readonly states: States
+  readonly lines: EmbeddedLines
+  readonly states: EmbeddedStates
   readonly clients = new Map<string, ClientContext>()
   #untold: { client: string; news: Push }[] = []
 
@@ -75,8 +75,8 @@ class Space {
       this.#untold.push({ client, news })
     }
     this.rows = new MemoryRows(() => env.now())
-    this.lines = new Lines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
-    this.states = new States(this.rows, {
+    this.lines = new EmbeddedLines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
+    this.states = new EmbeddedStates(this.rows, {
       now: () => env.now(),
       nextVersion: () => this.lines.nextNumber(0, 1),
       tell,

@@ -1,12 +1,12 @@
-import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
+import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
 
 /** A line in memory, by id. Map keeps insertion order, which is the order of arrival. */
-type Line = Map<string, Row>
+type Line = Map<string, ClaimRow>
 
 const FEW_STATES = 100
 
 /** The rows of one space of a memory store. */
-export class MemoryRows implements Rows, StateRows {
+export class MemoryRows implements ClaimRows, StateRows {
   readonly #lines = new Map<string, Line>()
   readonly #pins = new Map<string, Pin>()
   readonly #states = new Map<string, StateRow>()
@@ -24,35 +24,35 @@ export class MemoryRows implements Rows, StateRows {
     return this.#lines.keys()
   }
 
-  line(resource: string): Iterable<Row> {
+  line(resource: string): Iterable<ClaimRow> {
     return this.#lines.get(resource)?.values() ?? []
   }
 
-  get(resource: string, id: string): Row | undefined {
+  get(resource: string, id: string): ClaimRow | undefined {
     return this.#lines.get(resource)?.get(id)
   }
 
-  append(row: Row): void {
+  append(row: ClaimRow): void {
     const line = this.#lines.get(row.resource) ?? new Map()
     this.#lines.set(row.resource, line.set(row.id, row))
   }
 
-  prepend(row: Row): void {
+  prepend(row: ClaimRow): void {
     this.#rebuild(row.resource, [row, ...this.line(row.resource)])
   }
 
-  replace(old: Row, row: Row): void {
+  replace(old: ClaimRow, row: ClaimRow): void {
     this.#rebuild(
       row.resource,
       [...this.line(row.resource)].map((each) => (each.id === old.id ? row : each)),
     )
   }
 
-  update(row: Row, change: RowChange): void {
+  update(row: ClaimRow, change: ClaimRowChange): void {
     this.#lines.get(row.resource)?.set(row.id, { ...row, ...change })
   }
 
-  remove(row: Row): void {
+  remove(row: ClaimRow): void {
     const line = this.#lines.get(row.resource)
     line?.delete(row.id)
     if (line?.size === 0) this.#lines.delete(row.resource)
@@ -113,7 +113,7 @@ export class MemoryRows implements Rows, StateRows {
     this.#crowdedAt = this.#states.size * 2 + FEW_STATES
   }
 
-  #rebuild(resource: string, rows: readonly Row[]): void {
+  #rebuild(resource: string, rows: readonly ClaimRow[]): void {
     this.#lines.set(resource, new Map(rows.map((row) => [row.id, row])))
   }
 }

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
 import { decodeText } from '../../base/text.js'
-import { Lines } from '../../contract/lines.js'
-import { States } from '../../contract/states.js'
 import type { Finding } from '../../contract/store.js'
 import { type Database, inTransaction } from '../../drivers/sqlite.js'
 import { unavailable } from '../../drivers/sqlite-failures.js'
+import { EmbeddedLines } from '../embedded/lines.js'
+import { EmbeddedStates } from '../embedded/states.js'
 import { checkFile } from './check.js'
 import { checkEra } from './clock.js'
 import { presentEra, settleEra } from './era.js'
@@ -27,8 +27,8 @@ export interface Transaction {
 /** The lines and states of one space. */
 export interface Space {
   readonly rows: SqliteRows
-  readonly lines: Lines
-  readonly states: States
+  readonly lines: EmbeddedLines
+  readonly states: EmbeddedStates
 }
 
 export interface FileOptions {
@@ -128,13 +128,13 @@ export class LockFile {
   #makeSpace(name: string): Space {
     const rows = new SqliteRows(name, this.sql, this.transaction)
     const now = (): number => this.transaction.now
-    const lines = new Lines(rows, {
+    const lines = new EmbeddedLines(rows, {
       now,
       wallMs: () => this.#options.env.wallMs(),
       tell: (client, news) => this.#outbox.tell(name, client, news),
       isHeard: () => this.#options.isHeard(),
     })
-    const states = new States(rows, {
+    const states = new EmbeddedStates(rows, {
       now,
       nextVersion: () => lines.nextNumber(0, 1),
       tell: (client, news) => this.#outbox.tell(name, client, news),

@@ -1,11 +1,11 @@
 import { decodeText, encodeText } from '../../base/text.js'
-import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
 import type { Cells, Value } from '../../drivers/sqlite.js'
+import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
 import type { Transaction } from './lock-file.js'
 import type { Statements } from './statements.js'
 
 /** A row with its place in the line, by which it is found again. Only rows that were read have one. */
-interface PlacedRow extends Row {
+interface PlacedRow extends ClaimRow {
   readonly place: number
 }
 
@@ -13,7 +13,7 @@ interface PlacedRow extends Row {
 const PAGES = [3, 32, 256] as const
 
 /** The rows of one space of an SQLite file. All calls belong to the transaction that is under way. */
-export class SqliteRows implements Rows, StateRows {
+export class SqliteRows implements ClaimRows, StateRows {
   readonly #space: string
   readonly #sql: Statements
   readonly #transaction: Transaction
@@ -24,7 +24,7 @@ export class SqliteRows implements Rows, StateRows {
     this.#transaction = transaction
   }
 
-  *line(resource: string): Iterable<Row> {
+  *line(resource: string): Iterable<ClaimRow> {
     const name = encodeText(resource)
     const first = this.#sql.claimFirst.get(this.#space, name)
     if (!first) return
@@ -41,32 +41,32 @@ export class SqliteRows implements Rows, StateRows {
     }
   }
 
-  get(resource: string, id: string): Row | undefined {
+  get(resource: string, id: string): ClaimRow | undefined {
     const cells = this.#sql.claimById.get(this.#space, encodeText(resource), encodeText(id))
     return cells && toRow(cells)
   }
 
-  append(row: Row): void {
+  append(row: ClaimRow): void {
     const key = this.#key(row)
     this.#count(this.#sql.claimAppend.run(...toValues(row), ...key, ...key))
   }
 
-  prepend(row: Row): void {
+  prepend(row: ClaimRow): void {
     const key = this.#key(row)
     this.#count(this.#sql.claimPrepend.run(...toValues(row), ...key, ...key))
   }
 
-  replace(old: Row, row: Row): void {
+  replace(old: ClaimRow, row: ClaimRow): void {
     this.#count(this.#sql.claimReplace.run(...toValues(row), ...this.#key(old), placeOf(old)))
   }
 
-  update(row: Row, change: RowChange): void {
+  update(row: ClaimRow, change: ClaimRowChange): void {
     const { permits, fence, expires, since, block } = { ...row, ...change }
     const values = [permits, fence, expires, since, block, ...this.#key(row), placeOf(row)]
     this.#count(this.#sql.claimUpdate.run(...values))
   }
 
-  remove(row: Row): void {
+  remove(row: ClaimRow): void {
     this.#count(this.#sql.claimRemove.run(...this.#key(row), placeOf(row)))
   }
 
@@ -128,7 +128,7 @@ export class SqliteRows implements Rows, StateRows {
     return found && toText(found['resource'])
   }
 
-  #key(row: Row): [string, string] {
+  #key(row: ClaimRow): [string, string] {
     return [this.#space, encodeText(row.resource)]
   }
 
@@ -157,13 +157,13 @@ function toRow(cells: Cells): PlacedRow {
 }
 
 /** In the order of the columns in `claimAppend`, `claimPrepend` and `claimReplace`. */
-function toValues(row: Row): Value[] {
+function toValues(row: ClaimRow): Value[] {
   const { permits, capacity, fence, expires, maxHoldMs, floor, block, since } = row
   const texts = [encodeText(row.id), encodeText(row.client)]
   return [...texts, permits, capacity, fence, expires, maxHoldMs, floor, block, since, encodeText(row.info)]
 }
 
-function placeOf(row: Row): number {
+function placeOf(row: ClaimRow): number {
   return (row as PlacedRow).place
 }
 

@@ -1,7 +1,6 @@
-import { admit } from './admit.js'
-import { EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from './constants.js'
-import { nextFence } from './fence.js'
-import type { Pin, Row, Rows } from './rows.js'
+import { admit } from '../../contract/admit.js'
+import { EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from '../../contract/constants.js'
+import { nextFence } from '../../contract/fence.js'
 import type {
   Beat,
   BeatReply,
@@ -13,10 +12,11 @@ import type {
   LineView,
   Push,
   Waiting,
-} from './store.js'
+} from '../../contract/store.js'
+import type { ClaimRow, ClaimRows, Pin } from './rows.js'
 
 /** What the lines need from outside. */
-export interface LinesContext {
+export interface EmbeddedLinesContext {
   /** The store's monotonic milliseconds. */
   now(): number
   wallMs(): number
@@ -30,11 +30,11 @@ export interface LinesContext {
  * The line semantics of the store contract, once, for every store whose rows this process can change atomically.
  * Each method is one atomic step: drop the lapsed at the front, do the work, promote.
  */
-export class Lines {
-  readonly #rows: Rows
-  readonly #context: LinesContext
+export class EmbeddedLines {
+  readonly #rows: ClaimRows
+  readonly #context: EmbeddedLinesContext
 
-  constructor(rows: Rows, context: LinesContext) {
+  constructor(rows: ClaimRows, context: EmbeddedLinesContext) {
     this.#rows = rows
     this.#context = context
   }
@@ -64,7 +64,7 @@ export class Lines {
   pulse(beats: readonly Beat[]): BeatReply[] {
     const wanted = new Set<string>()
     // Most beats are for a hold, which is read with the front of its line.
-    const known = new Map<string, Map<string, Row>>()
+    const known = new Map<string, Map<string, ClaimRow>>()
     for (const resource of new Set(beats.map((beat) => beat.resource))) {
       const front = this.#settle(resource)
       if (front.next) wanted.add(resource)
@@ -124,7 +124,7 @@ export class Lines {
 
   /** Drops every lapsed claim of a line, also behind the ones that decide. For lines that nobody else tidies. */
   sweep(resource: string): void {
-    const lapsed: Row[] = []
+    const lapsed: ClaimRow[] = []
     for (const row of this.#rows.line(resource)) if (row.expires <= this.#context.now()) lapsed.push(row)
     for (const row of lapsed) this.#rows.remove(row)
     this.#settle(resource)
@@ -171,7 +171,7 @@ export class Lines {
   }
 
   /** Those of the same client right behind a claim that is about to hold all of a lock, as long as they ask for the same in the same words. */
-  #heirsOf(first: Row, capacity: number): string[] {
+  #heirsOf(first: ClaimRow, capacity: number): string[] {
     const heirs: string[] = []
     const isPlain = first.block === 1 && first.maxHoldMs === null
     if (first.permits !== EXCLUSIVE || capacity !== EXCLUSIVE || !isPlain) return heirs
@@ -185,7 +185,7 @@ export class Lines {
     return heirs
   }
 
-  #refresh(row: Row, beat: Beat): Row {
+  #refresh(row: ClaimRow, beat: Beat): ClaimRow {
     const now = this.#context.now()
     const change =
       row.fence === null
@@ -221,7 +221,12 @@ export class Lines {
     return { ...reply, isWanted: this.#settle(request.resource).next !== undefined }
   }
 
-  #grantNew(row: Row, request: ClaimRequest, enter: (row: Row) => void, isWanted: boolean): Granted {
+  #grantNew(
+    row: ClaimRow,
+    request: ClaimRequest,
+    enter: (row: ClaimRow) => void,
+    isWanted: boolean,
+  ): Granted {
     const fence = this.nextNumber(request.floor, request.block)
     const expires = Math.min(row.since + request.leaseMs, capAt(row, row.since))
     enter({ ...row, fence, expires })
@@ -229,12 +234,12 @@ export class Lines {
   }
 
   /** Those who pass their hold on should stop soon. */
-  #tellWanted(holds: readonly Row[]): void {
+  #tellWanted(holds: readonly ClaimRow[]): void {
     for (const { client, resource, id, block } of holds)
       if (block > 1) this.#context.tell(client, { type: 'wanted', resource, id })
   }
 
-  #rob(rows: readonly Row[]): void {
+  #rob(rows: readonly ClaimRow[]): void {
     for (const row of rows) {
       this.#rows.remove(row)
       this.#context.tell(row.client, { type: 'lost', resource: row.resource, id: row.id })
@@ -244,9 +249,9 @@ export class Lines {
   /** Reads a line as far as the first claim that waits, and drops the lapsed ones that it meets. */
   #front(resource: string): Front {
     const now = this.#context.now()
-    const holds: Row[] = []
-    const lapsed: Row[] = []
-    let next: Row | undefined
+    const holds: ClaimRow[] = []
+    const lapsed: ClaimRow[] = []
+    let next: ClaimRow | undefined
     for (const row of this.#rows.line(resource)) {
       if (row.expires <= now) lapsed.push(row)
       else if (row.fence !== null) holds.push(row)
@@ -261,30 +266,30 @@ export class Lines {
   }
 
   /** Those further back that have lapsed are passed over, and dropped when they come to the front. */
-  *#live(resource: string): Iterable<Row> {
+  *#live(resource: string): Iterable<ClaimRow> {
     const now = this.#context.now()
     for (const row of this.#rows.line(resource)) if (row.expires > now) yield row
   }
 
-  #find(resource: string, id: string): Row | undefined {
+  #find(resource: string, id: string): ClaimRow | undefined {
     const row = this.#rows.get(resource, id)
     if (!row || row.expires > this.#context.now()) return row
     this.#rows.remove(row)
     return undefined
   }
 
-  #answer(row: Row, front: Front): ClaimReply {
+  #answer(row: ClaimRow, front: Front): ClaimReply {
     if (row.fence === null) return this.#waiting(row, front)
     const leaseMs = row.expires - this.#context.now()
     return { status: 'granted', fence: row.fence, leaseMs, isWanted: front.next !== undefined }
   }
 
-  #held(row: Row, fence: number, block: number | undefined): Held {
+  #held(row: ClaimRow, fence: number, block: number | undefined): Held {
     const held: Held = { status: 'held', fence, leaseMs: row.expires - this.#context.now() }
     return block === undefined ? held : { ...held, block: this.nextNumber(0, block) }
   }
 
-  #waiting(row: Row, front: Front): Waiting {
+  #waiting(row: ClaimRow, front: Front): Waiting {
     const now = this.#context.now()
     const isNext = row.id === front.next?.id
     const freeInMs =
@@ -301,7 +306,7 @@ export class Lines {
     }
   }
 
-  #ahead(row: Row): number {
+  #ahead(row: ClaimRow): number {
     let ahead = 0
     for (const { id, fence } of this.#live(row.resource)) {
       if (id === row.id || ahead >= MOST_AHEAD) break
@@ -310,7 +315,7 @@ export class Lines {
     return ahead
   }
 
-  #view(row: Row): ClaimView {
+  #view(row: ClaimRow): ClaimView {
     const now = this.#context.now()
     const { id, permits, fence, info } = row
     return { id, permits, fence, info, ageMs: now - row.since, expiresInMs: row.expires - now }
@@ -318,15 +323,15 @@ export class Lines {
 }
 
 /** Whether both ask for the same. What differs in its words is not passed on, and would be read and kept in mind for nothing. */
-function isAlike(row: Row, first: Row): boolean {
+function isAlike(row: ClaimRow, first: ClaimRow): boolean {
   const isSame = row.client === first.client && row.info === first.info
   return isSame && row.permits === first.permits && row.block === 1 && row.maxHoldMs === null
 }
 
 /** The part of a line that decides: its holds and the first claim that waits. */
 interface Front {
-  readonly holds: readonly Row[]
-  readonly next: Row | undefined
+  readonly holds: readonly ClaimRow[]
+  readonly next: ClaimRow | undefined
   readonly pin: Pin | undefined
   /** undefined: the line is empty and nothing is pinned, so the next claim decides. */
   readonly capacity: number | undefined
@@ -345,7 +350,7 @@ function agreesOnCapacity(request: ClaimRequest, front: Front, capacity: number)
   return isKnown && request.permits <= capacity
 }
 
-function waitingRow(client: string, request: ClaimRequest, now: number): Row {
+function waitingRow(client: string, request: ClaimRequest, now: number): ClaimRow {
   const { resource, id, permits, capacity, maxHoldMs, floor, block, info } = request
   const expires = now + request.presenceMs
   return {
@@ -365,10 +370,10 @@ function waitingRow(client: string, request: ClaimRequest, now: number): Row {
 }
 
 /** The latest moment at which a hold that was granted at `granted` may end. */
-function capAt(row: Row, granted: number): number {
+function capAt(row: ClaimRow, granted: number): number {
   return row.maxHoldMs === null ? Infinity : granted + row.maxHoldMs
 }
 
-function* places(line: Iterable<Row>): Iterable<{ permits: number; granted: boolean; row: Row }> {
+function* places(line: Iterable<ClaimRow>): Iterable<{ permits: number; granted: boolean; row: ClaimRow }> {
   for (const row of line) yield { permits: row.permits, granted: row.fence !== null, row }
 }

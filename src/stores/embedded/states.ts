@@ -1,8 +1,8 @@
+import type { Push, StateChange, StateOutcome, StateValue } from '../../contract/store.js'
 import type { StateRow, StateRows } from './rows.js'
-import type { Push, StateChange, StateOutcome, StateValue } from './store.js'
 
 /** What the states need from outside. */
-export interface StatesContext {
+export interface EmbeddedStatesContext {
   now(): number
   /** A number that was never given before. */
   nextVersion(): number
@@ -10,11 +10,11 @@ export interface StatesContext {
 }
 
 /** The state semantics of the store contract, for every store whose rows this process can change atomically. */
-export class States {
+export class EmbeddedStates {
   readonly #rows: StateRows
-  readonly #context: StatesContext
+  readonly #context: EmbeddedStatesContext
 
-  constructor(rows: StateRows, context: StatesContext) {
+  constructor(rows: StateRows, context: EmbeddedStatesContext) {
     this.#rows = rows
     this.#context = context
   }

@@ -1,5 +1,5 @@
 /** A claim as an embedded store keeps it. Times are the store's monotonic milliseconds. */
-export interface Row {
+export interface ClaimRow {
   readonly resource: string
   readonly id: string
   readonly client: string
@@ -20,7 +20,7 @@ export interface Row {
 }
 
 /** The part of a row that can change while it stands in its line. */
-export type RowChange = Partial<Pick<Row, 'permits' | 'fence' | 'expires' | 'since' | 'block'>>
+export type ClaimRowChange = Partial<Pick<ClaimRow, 'permits' | 'fence' | 'expires' | 'since' | 'block'>>
 
 /** A capacity that `resize` set, with the one that claimants still declare. */
 export interface Pin {
@@ -32,17 +32,17 @@ export interface Pin {
  * Where an embedded store keeps its rows. Synchronous: whoever calls makes each group of calls atomic (one turn of the event
  * loop, one transaction). `Lines` does all the thinking.
  */
-export interface Rows {
+export interface ClaimRows {
   /** The rows of a line in order, read lazily. No row is added or removed while it is being read. */
-  line(resource: string): Iterable<Row>
-  get(resource: string, id: string): Row | undefined
-  append(row: Row): void
+  line(resource: string): Iterable<ClaimRow>
+  get(resource: string, id: string): ClaimRow | undefined
+  append(row: ClaimRow): void
   /** Puts the row ahead of all others. */
-  prepend(row: Row): void
+  prepend(row: ClaimRow): void
   /** Puts the row into the place of another one. */
-  replace(old: Row, row: Row): void
-  update(row: Row, change: RowChange): void
-  remove(row: Row): void
+  replace(old: ClaimRow, row: ClaimRow): void
+  update(row: ClaimRow, change: ClaimRowChange): void
+  remove(row: ClaimRow): void
   /** The last number that the counter gave; `bump` sets it. One counter for everything in the store. */
   counter(): number
   bump(counter: number): void
