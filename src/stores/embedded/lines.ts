@@ -1,5 +1,5 @@
 import { admit } from '../../contract/admit.js'
-import { EXCLUSIVE, MOST_AHEAD, MOST_HEIRS } from '../../contract/constants.js'
+import { MOST_AHEAD } from '../../contract/constants.js'
 import { nextFence } from '../../contract/fence.js'
 import type {
   Beat,
@@ -7,28 +7,29 @@ import type {
   ClaimReply,
   ClaimRequest,
   ClaimView,
-  Granted,
   Held,
   LineView,
   Push,
   Waiting,
 } from '../../contract/store.js'
-import type { ClaimRow, ClaimRows, Pin } from './rows.js'
+import { granted, type HeldRow, isHeld, latestEnd, newRow, viewOf } from './claim-row.js'
+import { type Front, isEmpty, lineOf, liveRows, readFront, usedPermits } from './front.js'
+import { heirsOf } from './heirs.js'
+import type { ClaimRow, ClaimRows } from './rows.js'
 
-/** What the lines need from outside. */
 export interface EmbeddedLinesContext {
   /** The store's monotonic milliseconds. */
   now(): number
   wallMs(): number
   /** Tells a client; delivered after the group of calls has become durable. */
   tell(client: string, news: Push): void
-  /** false: the caller would not hear what it is told, so it learns how many wait ahead of it. Left out: it hears. */
-  isHeard?(): boolean
+  /** false: pushes do not reach the caller, so replies say how many wait ahead of it. Left out: they do. */
+  receivesPushes?(): boolean
 }
 
 /**
- * The line semantics of the store contract, once, for every store whose rows this process can change atomically.
- * Each method is one atomic step: drop the lapsed at the front, do the work, promote.
+ * The line semantics of the store contract, for stores whose rows this process can change atomically. Each method is
+ * one atomic step: remove the lapsed claims at the front, do the work, promote.
  */
 export class EmbeddedLines {
   readonly #rows: ClaimRows
@@ -41,157 +42,144 @@ export class EmbeddedLines {
 
   claim(client: string, request: ClaimRequest): ClaimReply {
     const { resource } = request
-    const front = this.#settle(resource)
-    const mine = isEmpty(front) ? undefined : this.#find(resource, request.id)
-    if (mine) return this.#answer(mine, front)
-    if (request.adopts) return this.#adopt(client, request, request.adopts)
+    const now = this.#context.now()
+    const front = this.#advance(resource, now)
+    const mine = isEmpty(front) ? undefined : this.#find(resource, request.id, now)
+    if (mine) return this.#answer(mine, front, now)
+    if (request.adopts) return this.#adopt(client, request, request.adopts, now)
 
     const capacity = front.capacity ?? request.capacity
     if (!agreesOnCapacity(request, front, capacity))
       return { status: 'refused', reason: 'capacity', capacity }
-    if (request.mode === 'steal') return this.#steal(client, request, front)
+    if (request.mode === 'steal') return this.#steal(client, request, front, now)
 
-    const row = waitingRow(client, request, this.#context.now())
-    if (!front.next && used(front) + row.permits <= capacity)
-      return this.#grantNew(row, request, (hold) => this.#rows.append(hold), false)
+    if (!front.next && usedPermits(front) + request.permits <= capacity) {
+      const hold = this.#newHold(client, request, now)
+      this.#rows.append(hold)
+      return granted(hold, now, false)
+    }
     if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
-    this.#rows.append(row)
-    if (front.next) return this.#waiting(row, front)
-    this.#tellWanted(front.holds)
-    return this.#waiting(row, { ...front, next: row })
+    // Where somebody waits already, the holders have been told.
+    if (!front.next) this.#tellWanted(front.holds)
+    const waiter = newRow(client, request, now, null, now + request.presenceMs)
+    this.#rows.append(waiter)
+    return this.#waiting(waiter, front.next ? front : { ...front, next: waiter }, now)
   }
 
   pulse(beats: readonly Beat[]): BeatReply[] {
+    const now = this.#context.now()
     const wanted = new Set<string>()
     // Most beats are for a hold, which is read with the front of its line.
     const known = new Map<string, Map<string, ClaimRow>>()
     for (const resource of new Set(beats.map((beat) => beat.resource))) {
-      const front = this.#settle(resource)
+      const front = this.#advance(resource, now)
       if (front.next) wanted.add(resource)
       known.set(resource, new Map(front.holds.map((row) => [row.id, row])))
     }
     for (const beat of beats) {
       const ofLine = known.get(beat.resource)
-      const row = ofLine?.get(beat.id) ?? this.#find(beat.resource, beat.id)
-      if (row) ofLine?.set(beat.id, this.#refresh(row, beat))
+      const row = ofLine?.get(beat.id) ?? this.#find(beat.resource, beat.id, now)
+      if (row) ofLine?.set(beat.id, this.#refresh(row, beat, now))
     }
-    // Only a beat that gave permits back can have made room since the lines were settled.
+    // Only a beat that gave permits back can have made room for others.
     const fronts = new Map<string, Front>()
     for (const { resource, permits } of beats)
       if (permits !== undefined) {
-        const front = this.#settle(resource)
+        const front = this.#advance(resource, now)
         fronts.set(resource, front)
         if (!front.next) wanted.delete(resource)
       }
-    const isSettledAnew = fronts.size > 0
+    const hasAdvanced = fronts.size > 0
 
     return beats.map(({ resource, id, block }) => {
-      const row = isSettledAnew ? this.#find(resource, id) : known.get(resource)?.get(id)
+      const row = hasAdvanced ? this.#find(resource, id, now) : known.get(resource)?.get(id)
       if (!row) return { status: 'gone' }
-      if (row.fence !== null) return { ...this.#held(row, row.fence, block), isWanted: wanted.has(resource) }
-      const front = fronts.get(resource) ?? this.#front(resource)
+      if (isHeld(row)) return { ...this.#held(row, block, now), isWanted: wanted.has(resource) }
+      const front = fronts.get(resource) ?? readFront(this.#rows, resource, now)
       fronts.set(resource, front)
-      return this.#waiting(row, front)
+      return this.#waiting(row, front, now)
     })
   }
 
   release(resource: string, id: string): boolean {
-    const row = this.#find(resource, id)
+    const now = this.#context.now()
+    const row = this.#find(resource, id, now)
     if (row) this.#rows.remove(row)
-    this.#settle(resource)
+    this.#advance(resource, now)
     return row !== undefined
   }
 
   evict(resource: string, fence: number | null): ClaimView[] {
-    const { holds } = this.#settle(resource)
-    const robbed = holds.filter((row) => fence === null || row.fence === fence)
-    const views = robbed.map((row) => this.#view(row))
-    this.#rob(robbed)
-    this.#settle(resource)
-    return views
+    const now = this.#context.now()
+    const { holds } = this.#advance(resource, now)
+    const evicted = holds.filter((row) => fence === null || row.fence === fence)
+    this.#revoke(evicted)
+    this.#advance(resource, now)
+    return evicted.map((row) => viewOf(row, now))
   }
 
   resize(resource: string, declared: number, capacity: number): void {
-    this.#settle(resource)
-    const line = [...this.#live(resource)]
-    // Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
+    const now = this.#context.now()
+    this.#advance(resource, now)
+    const line = [...liveRows(this.#rows, resource, now)]
+    // The pin can go once every claim in the line declares this capacity.
     const isDeclared = declared === capacity && line.every((row) => row.capacity === capacity)
     this.#rows.setPin(resource, isDeclared ? null : { declared, capacity })
-    // A waiter that wants more than there will ever be would bar the line for good: send it away to be told so.
-    this.#rob(line.filter((row) => row.fence === null && row.permits > capacity))
-    this.#settle(resource)
+    // A waiter that wants more than the new capacity would block the line for good.
+    this.#revoke(line.filter((row) => row.fence === null && row.permits > capacity))
+    this.#advance(resource, now)
   }
 
-  /** Drops every lapsed claim of a line, also behind the ones that decide. For lines that nobody else tidies. */
+  /** Removes every lapsed claim of a line, not only those at its front. For lines that no client uses. */
   sweep(resource: string): void {
-    const lapsed: ClaimRow[] = []
-    for (const row of this.#rows.line(resource)) if (row.expires <= this.#context.now()) lapsed.push(row)
+    const now = this.#context.now()
+    const lapsed = [...lineOf(this.#rows, resource)].filter((row) => row.expires <= now)
     for (const row of lapsed) this.#rows.remove(row)
-    this.#settle(resource)
+    this.#advance(resource, now)
   }
 
-  /** null: nobody is in it, and nothing is pinned. */
+  /** null: the line is empty, and nothing is pinned. */
   view(resource: string): LineView | null {
-    const rows = [...this.#live(resource)]
+    const now = this.#context.now()
+    const rows = [...liveRows(this.#rows, resource, now)]
     const capacity = this.#rows.pin(resource)?.capacity ?? rows[0]?.capacity
     if (capacity === undefined) return null
-    return {
-      resource,
-      capacity,
-      claims: rows.map((row) => this.#view(row)),
-    }
+    return { resource, capacity, claims: rows.map((row) => viewOf(row, now)) }
   }
 
   /** The next number of the store's counter: fences and versions come from the same one. */
   nextNumber(floor: number, block: number): number {
     const number = nextFence({ last: this.#rows.counter(), floor, wallMs: this.#context.wallMs(), block })
-    this.#rows.bump(number + block - 1)
+    this.#rows.setCounter(number + block - 1)
     return number
   }
 
-  /** Drops the lapsed claims at the front of a line, and promotes. Every call begins or ends with it. */
-  #settle(resource: string): Front {
-    const front = this.#front(resource)
+  /** Removes the lapsed claims at the front of a line, and promotes the claims that fit. */
+  #advance(resource: string, now: number): Front {
+    const front = readFront(this.#rows, resource, now)
     const { next, capacity } = front
-    if (!next || capacity === undefined || used(front) + next.permits > capacity) return front
-    this.#promote(resource, capacity)
-    return this.#front(resource)
+    if (!next || capacity === undefined || usedPermits(front) + next.permits > capacity) return front
+    this.#promote(resource, capacity, now)
+    return readFront(this.#rows, resource, now)
   }
 
-  #promote(resource: string, capacity: number): void {
-    const now = this.#context.now()
-    for (const { row } of admit(places(this.#live(resource)), capacity)) {
-      const heirs = this.#heirsOf(row, capacity)
+  #promote(resource: string, capacity: number, now: number): void {
+    for (const { row } of admit(places(liveRows(this.#rows, resource, now)), capacity)) {
+      const heirs = heirsOf(this.#rows, row, capacity, now)
       const fence = this.nextNumber(row.floor, row.block + heirs.length)
       // The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
-      this.#rows.update(row, { fence, since: now, expires: Math.min(row.expires, capAt(row, now)) })
+      this.#rows.update(row, { fence, since: now, expires: Math.min(row.expires, latestEnd(row, now)) })
       const news = { type: 'granted', resource, id: row.id, fence } as const
       this.#context.tell(row.client, heirs.length > 0 ? { ...news, heirs } : news)
     }
   }
 
-  /** Those of the same client right behind a claim that is about to hold all of a lock, as long as they ask for the same in the same words. */
-  #heirsOf(first: ClaimRow, capacity: number): string[] {
-    const heirs: string[] = []
-    const isPlain = first.block === 1 && first.maxHoldMs === null
-    if (first.permits !== EXCLUSIVE || capacity !== EXCLUSIVE || !isPlain) return heirs
-    let isBehind = false
-    for (const row of this.#live(first.resource)) {
-      if (isBehind && !(isAlike(row, first) && row.floor <= this.#rows.counter())) break
-      if (isBehind) heirs.push(row.id)
-      if (heirs.length >= MOST_HEIRS) break
-      isBehind ||= row.id === first.id
-    }
-    return heirs
-  }
-
-  #refresh(row: ClaimRow, beat: Beat): ClaimRow {
-    const now = this.#context.now()
+  #refresh(row: ClaimRow, beat: Beat, now: number): ClaimRow {
     const change =
       row.fence === null
         ? { expires: Math.max(row.expires, now + beat.presenceMs) }
         : {
-            expires: Math.max(row.expires, Math.min(now + beat.leaseMs, capAt(row, row.since))),
+            expires: Math.max(row.expires, Math.min(now + beat.leaseMs, latestEnd(row, row.since))),
             permits: Math.min(row.permits, beat.permits ?? row.permits),
             block: Math.max(row.block, beat.block ?? 0),
           }
@@ -199,98 +187,71 @@ export class EmbeddedLines {
     return { ...row, ...change }
   }
 
-  #adopt(client: string, request: ClaimRequest, adopts: { id: string; fence: number }): ClaimReply {
-    const old = this.#find(request.resource, adopts.id)
-    // The place is taken over as it is. What was passed on before it shrank tells of permits that are others' by now.
-    const isAsPassed = old?.fence === adopts.fence && request.permits <= old.permits
-    if (!old || !isAsPassed) return { status: 'refused', reason: 'gone' }
-    const row = {
-      ...waitingRow(client, request, this.#context.now()),
-      permits: old.permits,
-      capacity: old.capacity,
-    }
-    this.#context.tell(old.client, { type: 'lost', resource: old.resource, id: old.id })
-    const isWanted = this.#front(request.resource).next !== undefined
-    return this.#grantNew(row, request, (granted) => this.#rows.replace(old, granted), isWanted)
-  }
-
-  #steal(client: string, request: ClaimRequest, front: Front): ClaimReply {
-    this.#rob(front.holds)
-    const row = waitingRow(client, request, this.#context.now())
-    const reply = this.#grantNew(row, request, (hold) => this.#rows.prepend(hold), true)
-    return { ...reply, isWanted: this.#settle(request.resource).next !== undefined }
-  }
-
-  #grantNew(
-    row: ClaimRow,
+  #adopt(
+    client: string,
     request: ClaimRequest,
-    enter: (row: ClaimRow) => void,
-    isWanted: boolean,
-  ): Granted {
-    const fence = this.nextNumber(request.floor, request.block)
-    const expires = Math.min(row.since + request.leaseMs, capAt(row, row.since))
-    enter({ ...row, fence, expires })
-    return { status: 'granted', fence, leaseMs: expires - row.since, isWanted }
+    adopts: { id: string; fence: number },
+    now: number,
+  ): ClaimReply {
+    const { resource } = request
+    const old = this.#find(resource, adopts.id, now)
+    // A hold that has shrunk since it was exported cannot give the permits that others have by now.
+    if (!old || old.fence !== adopts.fence || request.permits > old.permits)
+      return { status: 'refused', reason: 'gone' }
+    const { permits, capacity } = old
+    const hold = this.#newHold(client, { ...request, permits, capacity }, now)
+    this.#tellLost(old)
+    this.#rows.replace(old, hold)
+    return granted(hold, now, readFront(this.#rows, resource, now).next !== undefined)
   }
 
-  /** Those who pass their hold on should stop soon. */
+  #steal(client: string, request: ClaimRequest, front: Front, now: number): ClaimReply {
+    this.#revoke(front.holds)
+    const hold = this.#newHold(client, request, now)
+    this.#rows.prepend(hold)
+    return granted(hold, now, this.#advance(request.resource, now).next !== undefined)
+  }
+
+  #newHold(client: string, request: ClaimRequest, now: number): HeldRow {
+    const { floor, block, leaseMs, maxHoldMs } = request
+    const endsInMs = maxHoldMs === null ? leaseMs : Math.min(leaseMs, maxHoldMs)
+    return newRow(client, request, now, this.nextNumber(floor, block), now + endsInMs)
+  }
+
+  /** Only a holder with a block of fences passes its hold on, so only that one has to stop soon. */
   #tellWanted(holds: readonly ClaimRow[]): void {
     for (const { client, resource, id, block } of holds)
       if (block > 1) this.#context.tell(client, { type: 'wanted', resource, id })
   }
 
-  #rob(rows: readonly ClaimRow[]): void {
+  #tellLost({ client, resource, id }: ClaimRow): void {
+    this.#context.tell(client, { type: 'lost', resource, id })
+  }
+
+  #revoke(rows: readonly ClaimRow[]): void {
     for (const row of rows) {
       this.#rows.remove(row)
-      this.#context.tell(row.client, { type: 'lost', resource: row.resource, id: row.id })
+      this.#tellLost(row)
     }
   }
 
-  /** Reads a line as far as the first claim that waits, and drops the lapsed ones that it meets. */
-  #front(resource: string): Front {
-    const now = this.#context.now()
-    const holds: ClaimRow[] = []
-    const lapsed: ClaimRow[] = []
-    let next: ClaimRow | undefined
-    for (const row of this.#rows.line(resource)) {
-      if (row.expires <= now) lapsed.push(row)
-      else if (row.fence !== null) holds.push(row)
-      else {
-        next = row
-        break
-      }
-    }
-    for (const row of lapsed) this.#rows.remove(row)
-    const pin = this.#rows.pin(resource)
-    return { holds, next, pin, capacity: pin?.capacity ?? (holds[0] ?? next)?.capacity }
-  }
-
-  /** Those further back that have lapsed are passed over, and dropped when they come to the front. */
-  *#live(resource: string): Iterable<ClaimRow> {
-    const now = this.#context.now()
-    for (const row of this.#rows.line(resource)) if (row.expires > now) yield row
-  }
-
-  #find(resource: string, id: string): ClaimRow | undefined {
+  #find(resource: string, id: string, now: number): ClaimRow | undefined {
     const row = this.#rows.get(resource, id)
-    if (!row || row.expires > this.#context.now()) return row
+    if (!row || row.expires > now) return row
     this.#rows.remove(row)
     return undefined
   }
 
-  #answer(row: ClaimRow, front: Front): ClaimReply {
-    if (row.fence === null) return this.#waiting(row, front)
-    const leaseMs = row.expires - this.#context.now()
-    return { status: 'granted', fence: row.fence, leaseMs, isWanted: front.next !== undefined }
+  #answer(row: ClaimRow, front: Front, now: number): ClaimReply {
+    return isHeld(row) ? granted(row, now, front.next !== undefined) : this.#waiting(row, front, now)
   }
 
-  #held(row: ClaimRow, fence: number, block: number | undefined): Held {
-    const held: Held = { status: 'held', fence, leaseMs: row.expires - this.#context.now() }
+  #held({ fence, expires }: HeldRow, block: number | undefined, now: number): Held {
+    const held: Held = { status: 'held', fence, leaseMs: expires - now }
     return block === undefined ? held : { ...held, block: this.nextNumber(0, block) }
   }
 
-  #waiting(row: ClaimRow, front: Front): Waiting {
-    const now = this.#context.now()
+  #waiting(row: ClaimRow, front: Front, now: number): Waiting {
     const isNext = row.id === front.next?.id
     const freeInMs =
       isNext && front.holds.length > 0
@@ -302,47 +263,18 @@ export class EmbeddedLines {
       isNext,
       freeInMs,
       grantsAbove: this.#rows.counter(),
-      ...(this.#context.isHeard?.() === false ? { ahead: this.#ahead(row) } : {}),
+      ...(this.#context.receivesPushes?.() === false ? { ahead: this.#ahead(row, now) } : {}),
     }
   }
 
-  #ahead(row: ClaimRow): number {
+  #ahead(row: ClaimRow, now: number): number {
     let ahead = 0
-    for (const { id, fence } of this.#live(row.resource)) {
+    for (const { id, fence } of liveRows(this.#rows, row.resource, now)) {
       if (id === row.id || ahead >= MOST_AHEAD) break
       if (fence === null) ahead++
     }
     return ahead
   }
-
-  #view(row: ClaimRow): ClaimView {
-    const now = this.#context.now()
-    const { id, permits, fence, info } = row
-    return { id, permits, fence, info, ageMs: now - row.since, expiresInMs: row.expires - now }
-  }
-}
-
-/** Whether both ask for the same. What differs in its words is not passed on, and would be read and kept in mind for nothing. */
-function isAlike(row: ClaimRow, first: ClaimRow): boolean {
-  const isSame = row.client === first.client && row.info === first.info
-  return isSame && row.permits === first.permits && row.block === 1 && row.maxHoldMs === null
-}
-
-/** The part of a line that decides: its holds and the first claim that waits. */
-interface Front {
-  readonly holds: readonly ClaimRow[]
-  readonly next: ClaimRow | undefined
-  readonly pin: Pin | undefined
-  /** undefined: the line is empty and nothing is pinned, so the next claim decides. */
-  readonly capacity: number | undefined
-}
-
-function isEmpty(front: Front): boolean {
-  return front.holds.length === 0 && !front.next
-}
-
-function used(front: Front): number {
-  return front.holds.reduce((sum, hold) => sum + hold.permits, 0)
 }
 
 function agreesOnCapacity(request: ClaimRequest, front: Front, capacity: number): boolean {
@@ -350,30 +282,6 @@ function agreesOnCapacity(request: ClaimRequest, front: Front, capacity: number)
   return isKnown && request.permits <= capacity
 }
 
-function waitingRow(client: string, request: ClaimRequest, now: number): ClaimRow {
-  const { resource, id, permits, capacity, maxHoldMs, floor, block, info } = request
-  const expires = now + request.presenceMs
-  return {
-    resource,
-    id,
-    client,
-    permits,
-    capacity,
-    fence: null,
-    expires,
-    maxHoldMs,
-    floor,
-    block,
-    since: now,
-    info,
-  }
-}
-
-/** The latest moment at which a hold that was granted at `granted` may end. */
-function capAt(row: ClaimRow, granted: number): number {
-  return row.maxHoldMs === null ? Infinity : granted + row.maxHoldMs
-}
-
-function* places(line: Iterable<ClaimRow>): Iterable<{ permits: number; granted: boolean; row: ClaimRow }> {
-  for (const row of line) yield { permits: row.permits, granted: row.fence !== null, row }
+function* places(rows: Iterable<ClaimRow>): Iterable<{ permits: number; granted: boolean; row: ClaimRow }> {
+  for (const row of rows) yield { permits: row.permits, granted: row.fence !== null, row }
 }

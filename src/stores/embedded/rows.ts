@@ -8,10 +8,10 @@ export interface ClaimRow {
   readonly capacity: number
   /** null: it waits. */
   readonly fence: number | null
-  /** When it lapses: its presence while it waits, its lease while it holds. */
+  /** When it lapses: the end of its presence while it waits, of its lease while it holds. */
   readonly expires: number
   readonly maxHoldMs: number | null
-  /** The highest fence that the claimant had seen, and how many fences it reserves at once: needed when it is promoted later. */
+  /** The highest fence that the claimant had seen, and how many it reserves: for a later promotion. */
   readonly floor: number
   readonly block: number
   /** When it joined the line, or was granted. */
@@ -19,7 +19,7 @@ export interface ClaimRow {
   readonly info: string
 }
 
-/** The part of a row that can change while it stands in its line. */
+/** The part of a row that can change while it is in its line. */
 export type ClaimRowChange = Partial<Pick<ClaimRow, 'permits' | 'fence' | 'expires' | 'since' | 'block'>>
 
 /** A capacity that `resize` set, with the one that claimants still declare. */
@@ -29,23 +29,23 @@ export interface Pin {
 }
 
 /**
- * Where an embedded store keeps its rows. Synchronous: whoever calls makes each group of calls atomic (one turn of the event
- * loop, one transaction). `Lines` does all the thinking.
+ * Where an embedded store keeps its rows; `EmbeddedLines` decides what happens to them. Every call is synchronous: the
+ * store makes each group of calls atomic (no await in between, or one transaction).
  */
 export interface ClaimRows {
-  /** The rows of a line in order, read lazily. No row is added or removed while it is being read. */
-  line(resource: string): Iterable<ClaimRow>
+  first(resource: string): ClaimRow | undefined
+  /** The rest of the line in order, read lazily. No row is added or removed while it is being read. */
+  behindFirst(first: ClaimRow): Iterable<ClaimRow>
   get(resource: string, id: string): ClaimRow | undefined
   append(row: ClaimRow): void
-  /** Puts the row ahead of all others. */
   prepend(row: ClaimRow): void
-  /** Puts the row into the place of another one. */
+  /** Puts `row` where `old` was. */
   replace(old: ClaimRow, row: ClaimRow): void
   update(row: ClaimRow, change: ClaimRowChange): void
   remove(row: ClaimRow): void
-  /** The last number that the counter gave; `bump` sets it. One counter for everything in the store. */
+  /** The last number given out; `setCounter` changes it. One counter for the whole store. */
   counter(): number
-  bump(counter: number): void
+  setCounter(counter: number): void
   pin(resource: string): Pin | undefined
   setPin(resource: string, pin: Pin | null): void
 }
@@ -54,16 +54,16 @@ export interface ClaimRows {
 export interface StateRow {
   readonly value: string
   readonly version: number
-  /** null: kept until it is deleted. */
+  /** null: it stays until it is deleted. */
   readonly expires: number | null
 }
 
-/** Where an embedded store keeps its states, and who watches them. */
+/** Where an embedded store keeps its states and their watchers. */
 export interface StateRows {
   state(key: string): StateRow | undefined
   /** null removes. */
   setState(key: string, row: StateRow | null): void
   watch(key: string, client: string): void
-  /** The watchers of a key, each of which is told once: they are forgotten by this call. */
+  /** Removes the watchers of a key and returns them: each is told once. */
   takeWatchers(key: string): string[]
 }

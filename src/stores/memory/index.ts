@@ -47,8 +47,12 @@ export function memory(options: MemoryOptions = {}): Store {
 
 class MemoryStore implements Store {
   readonly name = 'memory'
-  readonly capabilities: Capabilities = { perHoldLease: true, maxBeats: 10_000, askNextEveryMs: null }
-  readonly #spaces = new Map<string, Space>()
+  readonly capabilities: Capabilities = {
+    perHoldLease: true,
+    maxBeats: 10_000,
+    askNextEveryMs: null,
+  }
+  readonly #spaces = new Map<string, MemorySpace>()
   readonly #env: Env
 
   constructor(env: Env) {
@@ -56,14 +60,14 @@ class MemoryStore implements Store {
   }
 
   connect(client: ClientContext): Connection {
-    const space = this.#spaces.get(client.space) ?? new Space(this.#env)
+    const space = this.#spaces.get(client.space) ?? new MemorySpace(this.#env)
     this.#spaces.set(client.space, space)
     return new MemoryConnection(space, client, this.#spaces)
   }
 }
 
 /** The lines and states of one space, with the clients to tell. */
-class Space {
+class MemorySpace {
   readonly rows: MemoryRows
   readonly lines: EmbeddedLines
   readonly states: EmbeddedStates
@@ -83,23 +87,22 @@ class Space {
     })
   }
 
-  /** Runs one atomic step, and tells whom it concerns only after it is complete: a client may answer news with a call. */
-  step<T>(work: () => T): T {
-    const result = work()
+  /** Tells the clients what a call has caused, after that call is complete: a client may answer with a call. */
+  deliver(): void {
+    if (this.#untold.length === 0) return
     const untold = this.#untold
     this.#untold = []
     for (const { client, news } of untold) this.clients.get(client)?.push(news)
-    return result
   }
 }
 
 class MemoryConnection implements Connection {
-  readonly #space: Space
+  readonly #space: MemorySpace
   readonly #client: ClientContext
-  readonly #spaces: ReadonlyMap<string, Space>
+  readonly #spaces: ReadonlyMap<string, MemorySpace>
   #isClosed = false
 
-  constructor(space: Space, client: ClientContext, spaces: ReadonlyMap<string, Space>) {
+  constructor(space: MemorySpace, client: ClientContext, spaces: ReadonlyMap<string, MemorySpace>) {
     this.#space = space
     this.#client = client
     this.#spaces = spaces
@@ -107,45 +110,45 @@ class MemoryConnection implements Connection {
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#step(() => this.#space.lines.claim(this.#client.id, request))
+    return this.#done(this.#open().lines.claim(this.#client.id, request))
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    return this.#step(() => this.#space.lines.pulse(beats))
+    return this.#done(this.#open().lines.pulse(beats))
   }
 
   async release(resource: string, id: string): Promise<boolean> {
-    return this.#step(() => this.#space.lines.release(resource, id))
+    return this.#done(this.#open().lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#step(() => this.#space.lines.evict(resource, fence))
+    return this.#done(this.#open().lines.evict(resource, fence))
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
-    this.#step(() => this.#space.lines.resize(resource, declared, capacity))
+    this.#done(this.#open().lines.resize(resource, declared, capacity))
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
-    return this.#step(() => this.#space.states.read(this.#client.id, key, watch))
+    return this.#open().states.read(this.#client.id, key, watch)
   }
 
   async write(change: StateChange): Promise<StateOutcome> {
-    return this.#step(() => this.#space.states.write(change))
+    return this.#done(this.#open().states.write(change))
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    const names = this.#step(() =>
-      query.resource === undefined ? [...this.#space.rows.resources()] : [query.resource],
-    )
+    const { rows } = this.#open()
+    const names = query.resource === undefined ? [...rows.resources()] : [query.resource]
     for (const resource of names.filter((name) => name.startsWith(query.prefix)).sort()) {
-      const view = this.#step(() => this.#space.lines.view(resource))
+      const view = this.#open().lines.view(resource)
       if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
   }
 
   async spaces(): Promise<string[]> {
-    return this.#step(() => [...this.#spaces.keys()])
+    this.#open()
+    return [...this.#spaces.keys()]
   }
 
   unwatch(key: string): void {
@@ -164,9 +167,14 @@ class MemoryConnection implements Connection {
     this.#space.rows.forgetWatcher(this.#client.id)
   }
 
-  #step<T>(work: () => T): T {
+  #open(): MemorySpace {
     if (this.#isClosed)
       throw new HoldfastError('CLOSED', 'This connection to the memory store is closed', { store: 'memory' })
-    return this.#space.step(work)
+    return this.#space
+  }
+
+  #done<T>(reply: T): T {
+    this.#space.deliver()
+    return reply
   }
 }

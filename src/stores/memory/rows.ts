@@ -1,13 +1,14 @@
+import { lineOf } from '../embedded/front.js'
 import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
 
-/** A line in memory, by id. Map keeps insertion order, which is the order of arrival. */
-type Line = Map<string, ClaimRow>
+/** A line of one claim is that claim: most locks never have more. Longer ones are by id, in order of arrival. */
+type MemoryLine = ClaimRow | Map<string, ClaimRow>
 
 const FEW_STATES = 100
 
 /** The rows of one space of a memory store. */
 export class MemoryRows implements ClaimRows, StateRows {
-  readonly #lines = new Map<string, Line>()
+  readonly #lines = new Map<string, MemoryLine>()
   readonly #pins = new Map<string, Pin>()
   readonly #states = new Map<string, StateRow>()
   readonly #watchers = new Map<string, Set<string>>()
@@ -24,45 +25,65 @@ export class MemoryRows implements ClaimRows, StateRows {
     return this.#lines.keys()
   }
 
-  line(resource: string): Iterable<ClaimRow> {
-    return this.#lines.get(resource)?.values() ?? []
+  first(resource: string): ClaimRow | undefined {
+    const line = this.#lines.get(resource)
+    return line instanceof Map ? line.values().next().value : line
+  }
+
+  behindFirst(first: ClaimRow): Iterable<ClaimRow> {
+    const line = this.#lines.get(first.resource)
+    if (!(line instanceof Map)) return []
+    const rows = line.values()
+    rows.next()
+    return rows
   }
 
   get(resource: string, id: string): ClaimRow | undefined {
-    return this.#lines.get(resource)?.get(id)
+    const line = this.#lines.get(resource)
+    if (line instanceof Map) return line.get(id)
+    return line?.id === id ? line : undefined
   }
 
   append(row: ClaimRow): void {
-    const line = this.#lines.get(row.resource) ?? new Map()
-    this.#lines.set(row.resource, line.set(row.id, row))
+    const line = this.#lines.get(row.resource)
+    if (line === undefined) this.#lines.set(row.resource, row)
+    else if (line instanceof Map) line.set(row.id, row)
+    else this.#setLine(row.resource, [line, row])
   }
 
   prepend(row: ClaimRow): void {
-    this.#rebuild(row.resource, [row, ...this.line(row.resource)])
+    this.#setLine(row.resource, [row, ...lineOf(this, row.resource)])
   }
 
   replace(old: ClaimRow, row: ClaimRow): void {
-    this.#rebuild(
+    const line = [...lineOf(this, row.resource)]
+    this.#setLine(
       row.resource,
-      [...this.line(row.resource)].map((each) => (each.id === old.id ? row : each)),
+      line.map((each) => (each.id === old.id ? row : each)),
     )
   }
 
   update(row: ClaimRow, change: ClaimRowChange): void {
-    this.#lines.get(row.resource)?.set(row.id, { ...row, ...change })
+    const changed = { ...row, ...change }
+    const line = this.#lines.get(row.resource)
+    if (line instanceof Map) line.set(row.id, changed)
+    else this.#lines.set(row.resource, changed)
   }
 
-  remove(row: ClaimRow): void {
-    const line = this.#lines.get(row.resource)
-    line?.delete(row.id)
-    if (line?.size === 0) this.#lines.delete(row.resource)
+  remove({ resource, id }: ClaimRow): void {
+    const line = this.#lines.get(resource)
+    if (line instanceof Map) {
+      line.delete(id)
+      if (line.size > 0) return
+    } else if (line?.id !== id) return
+    this.#lines.delete(resource)
   }
 
   counter(): number {
     return this.#counter
   }
 
-  bump(counter: number): void {
+  setCounter(counter: number): void {
     this.#counter = counter
   }
 
@@ -113,7 +134,7 @@ export class MemoryRows implements ClaimRows, StateRows {
     this.#crowdedAt = this.#states.size * 2 + FEW_STATES
   }
 
-  #rebuild(resource: string, rows: readonly ClaimRow[]): void {
+  #setLine(resource: string, rows: readonly ClaimRow[]): void {
     this.#lines.set(resource, new Map(rows.map((row) => [row.id, row])))
   }
 }

@@ -14,26 +14,26 @@ import type {
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
+import type { SqliteBackend } from './backend.js'
 import type { CallOptions } from './batches.js'
 import type { LocalClient } from './clients.js'
-import type { FileUser } from './file-user.js'
 import type { Space } from './lock-file.js'
 
 /** No stored name begins with the other one and this, except the ones that come after it: stored text has no NUL. */
 const JUST_AFTER = '\x01'
 
 export class SqliteConnection implements Connection {
-  readonly #user: FileUser
+  readonly #backend: SqliteBackend
   readonly #context: ClientContext
   readonly #client: LocalClient
   /** Claims whose turn has not come yet. */
   readonly #asked = new Map<string, Promise<ClaimReply>>()
   #closing: Promise<void> | undefined
 
-  constructor(user: FileUser, context: ClientContext) {
-    this.#user = user
+  constructor(backend: SqliteBackend, context: ClientContext) {
+    this.#backend = backend
     this.#context = context
-    this.#client = user.connect(context)
+    this.#client = backend.connect(context)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -41,7 +41,7 @@ export class SqliteConnection implements Connection {
     // The engine asks again when an answer is late. Where calls wait for the file, that would only make more of them.
     const asked = this.#asked.get(key)
     if (asked) return asked
-    this.#user.listen()
+    this.#backend.listen()
     const reply = this.#change(({ lines }) => {
       // What is asked from now on is answered by itself: its lease must not count from before it was sent.
       this.#asked.delete(key)
@@ -73,7 +73,7 @@ export class SqliteConnection implements Connection {
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     const { address, watched } = this.#client
     if (!watch) return this.#look(({ states }) => states.read(address, key, false))
-    this.#user.listen()
+    this.#backend.listen()
     return this.#change(({ states }) => {
       watched.add(key)
       return states.read(address, key, true)
@@ -100,16 +100,16 @@ export class SqliteConnection implements Connection {
 
   spaces(): Promise<string[]> {
     this.#checkOpen()
-    return this.#user.submit((file) => file.spaces(), { isLook: true })
+    return this.#backend.submit((file) => file.spaces(), { isLook: true })
   }
 
   check(): Promise<Finding[]> {
     this.#checkOpen()
-    return this.#user.submit((file) => file.check(), { isLook: true })
+    return this.#backend.submit((file) => file.check(), { isLook: true })
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#client)
+    this.#closing ??= this.#backend.leave(this.#client)
     return this.#closing
   }
 
@@ -124,12 +124,12 @@ export class SqliteConnection implements Connection {
 
   async #change<T>(work: (space: Space) => T, options?: CallOptions): Promise<T> {
     this.#checkOpen()
-    return this.#user.submit((file) => work(file.space(this.#context.space)), options)
+    return this.#backend.submit((file) => work(file.space(this.#context.space)), options)
   }
 
   async #look<T>(work: (space: Space) => T): Promise<T> {
     this.#checkOpen()
-    return this.#user.submit((file) => work(file.space(this.#context.space)), { isLook: true })
+    return this.#backend.submit((file) => work(file.space(this.#context.space)), { isLook: true })
   }
 
   #checkOpen(): void {

@@ -36,7 +36,7 @@ export interface FileOptions {
   readonly env: Env
   readonly bootId: string | null
   /** Whether other processes can tell our clients. */
-  isHeard(): boolean
+  receivesPushes(): boolean
 }
 
 /** An opened file: transactions, and what can be done inside one. */
@@ -70,7 +70,7 @@ export class LockFile {
       if (!this.transaction.hasChanged) return
       this.sql.saveHead.run(this.transaction.counter, this.transaction.now)
     })
-    return this.transaction.hasChanged ? this.#outbox.take() : []
+    return this.#outbox.take()
   }
 
   /** Runs `work` on one consistent view of the file, without keeping anybody from writing. */
@@ -132,7 +132,7 @@ export class LockFile {
       now,
       wallMs: () => this.#options.env.wallMs(),
       tell: (client, news) => this.#outbox.tell(name, client, news),
-      isHeard: () => this.#options.isHeard(),
+      receivesPushes: () => this.#options.receivesPushes(),
     })
     const states = new EmbeddedStates(rows, {
       now,

@@ -24,18 +24,21 @@ export class SqliteRows implements ClaimRows, StateRows {
     this.#transaction = transaction
   }
 
-  *line(resource: string): Iterable<ClaimRow> {
-    const name = encodeText(resource)
-    const first = this.#sql.claimFirst.get(this.#space, name)
-    if (!first) return
-    let last = toRow(first)
-    yield last
+  first(resource: string): ClaimRow | undefined {
+    const cells = this.#sql.claimFirst.get(this.#space, encodeText(resource))
+    return cells && toRow(cells)
+  }
+
+  *behindFirst(first: ClaimRow): Iterable<ClaimRow> {
+    const key = this.#key(first)
+    let last = placeOf(first)
     for (let page = 0; ; page += 1) {
       const size = PAGES[page] ?? 256
-      const cells = this.#sql.claimsAfter.all(this.#space, name, last.place, size)
+      const cells = this.#sql.claimsAfter.all(...key, last, size)
       for (const each of cells) {
-        last = toRow(each)
-        yield last
+        const row = toRow(each)
+        last = row.place
+        yield row
       }
       if (cells.length < size) return
     }
@@ -74,7 +77,7 @@ export class SqliteRows implements ClaimRows, StateRows {
     return this.#transaction.counter
   }
 
-  bump(counter: number): void {
+  setCounter(counter: number): void {
     this.#transaction.counter = counter
     this.#transaction.hasChanged = true
   }

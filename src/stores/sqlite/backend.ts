@@ -13,7 +13,7 @@ const KEEP_HOUSE_EVERY_MS = 60_000
 /** How many ends of wires one sweep looks at. */
 const MOST_WIRES = 100
 
-export interface FileUserOptions {
+export interface SqliteBackendOptions {
   /** Absolute. */
   readonly path: string
   readonly driver: DriverName | undefined
@@ -22,8 +22,8 @@ export interface FileUserOptions {
 }
 
 /** What the connections of one store value share: the opened file, its batches, the clients and the wires to other processes. */
-export class FileUser {
-  readonly #options: FileUserOptions
+export class SqliteBackend {
+  readonly #options: SqliteBackendOptions
   readonly #clients: Clients
   readonly #wires: Wires
   readonly #batches: Batches
@@ -33,7 +33,7 @@ export class FileUser {
   #connections = 0
   #stopKeepingHouse: Cancel | undefined
 
-  constructor(options: FileUserOptions) {
+  constructor(options: SqliteBackendOptions) {
     this.#options = options
     // Short, so that the socket's path is: unlike any other's as long as there are fewer than billions of them.
     const wire = options.env.id().replaceAll('-', '').slice(-16)
@@ -62,6 +62,11 @@ export class FileUser {
     this.#wires.listen()
   }
 
+  /** Whether other processes can reach our clients. */
+  get receivesPushes(): boolean {
+    return this.#wires.isListening
+  }
+
   /** Waits for the calls that were made, and closes the file behind the last client. */
   async leave(client: LocalClient): Promise<void> {
     this.#clients.remove(client)
@@ -82,7 +87,7 @@ export class FileUser {
     try {
       const file = new LockFile(this.#database, {
         ...this.#options,
-        isHeard: () => this.#wires.isListening,
+        receivesPushes: () => this.receivesPushes,
       })
       this.#database = undefined
       this.#sweepAtOpening(file)
