@@ -58,9 +58,9 @@ export class EmbeddedLines {
       this.#rows.append(hold)
       return granted(hold, now, false)
     }
-    if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
     // Where somebody waits already, the holders have been told.
     if (!front.next) this.#tellWanted(front.holds)
+    if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
     const waiter = newRow(client, request, now, null, now + request.presenceMs)
     this.#rows.append(waiter)
     return this.#waiting(waiter, front.next ? front : { ...front, next: waiter }, now)

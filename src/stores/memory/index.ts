@@ -51,6 +51,7 @@ class MemoryStore implements Store {
     perHoldLease: true,
     maxBeats: 10_000,
     askNextEveryMs: null,
+    tellsWanted: true,
   }
   readonly #spaces = new Map<string, MemorySpace>()
   readonly #env: Env

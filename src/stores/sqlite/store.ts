@@ -16,6 +16,9 @@ export class SqliteStore implements Store {
       maxBeats: 250,
       // Pushes are lost where a process cannot make or reach a socket.
       askNextEveryMs: 100,
+      get tellsWanted() {
+        return backend.receivesPushes
+      },
     }
   }
 
