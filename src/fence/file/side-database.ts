@@ -1,7 +1,7 @@
 import { dirname, relative } from 'node:path'
 import { backoffMs } from '../../base/backoff.js'
 import { systemEnv } from '../../base/env.js'
-import { attempt, type Database, loadDriver } from '../../drivers/sqlite.js'
+import { attempt, loadDriver, type SqliteDatabase } from '../../drivers/sqlite.js'
 import { busyTooLong, explain, isBusy, resultCode } from '../../drivers/sqlite-failures.js'
 import { type Fenced, fenceOf } from '../fenced.js'
 import { nameKey } from '../names.js'
@@ -20,9 +20,9 @@ const MOST_RETRY_MS = 32
 /** The fences of files, in a small database of their own. */
 export class SideDatabase {
   readonly #path: string
-  readonly #database: Database
+  readonly #database: SqliteDatabase
 
-  private constructor(path: string, database: Database) {
+  private constructor(path: string, database: SqliteDatabase) {
     this.#path = path
     this.#database = database
   }

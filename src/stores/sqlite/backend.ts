@@ -1,82 +1,87 @@
 import type { Cancel, Env } from '../../base/env.js'
 import type { ClientContext } from '../../contract/store.js'
-import { type Database, type Driver, type DriverName, loadDriver } from '../../drivers/sqlite.js'
+import {
+  loadDriver,
+  type SqliteDatabase,
+  type SqliteDriver,
+  type SqliteDriverName,
+} from '../../drivers/sqlite.js'
 import { isBusy } from '../../drivers/sqlite-failures.js'
-import { Batches, type CallOptions } from './batches.js'
-import { Clients, deliver, type LocalClient, wireOf } from './clients.js'
+import { type BatchCallOptions, Batches } from './batches.js'
+import { deliver, SqliteClients, type SqliteStoreClient, socketOf } from './clients.js'
 import { LockFile } from './lock-file.js'
 import type { Message } from './outbox.js'
-import { beatWatchers, findLapsedLines, forgetClient, sweep } from './sweep.js'
-import { Wires } from './wires.js'
+import { PeerSockets } from './peer-sockets.js'
+import { findLapsedLines, forgetClient, refreshWatchers, sweep } from './sweep.js'
 
-const KEEP_HOUSE_EVERY_MS = 60_000
-/** How many ends of wires one sweep looks at. */
-const MOST_WIRES = 100
+const MAINTENANCE_INTERVAL_MS = 60_000
+/** How many sockets one sweep probes. */
+const MOST_SOCKETS = 100
 
 export interface SqliteBackendOptions {
   /** Absolute. */
   readonly path: string
-  readonly driver: DriverName | undefined
+  readonly driver: SqliteDriverName | undefined
   readonly env: Env
   readonly bootId: string | null
 }
 
-/** What the connections of one store value share: the opened file, its batches, the clients and the wires to other processes. */
+/** What the connections of one store value share: the file, its batches, the clients, the sockets to other processes. */
 export class SqliteBackend {
   readonly #options: SqliteBackendOptions
-  readonly #clients: Clients
-  readonly #wires: Wires
+  readonly #clients: SqliteClients
+  readonly #sockets: PeerSockets
   readonly #batches: Batches
-  #driver: Driver | undefined
-  /** A database that is being opened: it was not our turn yet. */
-  #database: Database | undefined
+  #driver: SqliteDriver | undefined
+  /** A handle whose file was busy when it was to be prepared. */
+  #database: SqliteDatabase | undefined
   #connections = 0
-  #stopKeepingHouse: Cancel | undefined
+  #stopMaintenance: Cancel | undefined
 
   constructor(options: SqliteBackendOptions) {
     this.#options = options
-    // Short, so that the socket's path is: unlike any other's as long as there are fewer than billions of them.
-    const wire = options.env.id().replaceAll('-', '').slice(-16)
-    this.#clients = new Clients(wire)
-    this.#wires = new Wires(options.path, wire, (message) => this.#receive(message))
+    // Short, because a socket's path may not be long. 64 random bits make it unique.
+    const socket = options.env.id().replaceAll('-', '').slice(-16)
+    this.#clients = new SqliteClients(socket)
+    this.#sockets = new PeerSockets(options.path, socket, (message) => this.#receive(message))
     this.#batches = new Batches({
       path: options.path,
       env: options.env,
       open: () => this.#open(),
       tell: (messages) => this.#tell(messages),
-      replaced: () => this.#askEverything(this.#clients.all()),
+      replaced: () => this.#reportGap(this.#clients.all()),
     })
   }
 
-  connect(context: ClientContext): LocalClient {
+  connect(context: ClientContext): SqliteStoreClient {
     this.#connections += 1
     return this.#clients.add(context)
   }
 
-  submit<T>(run: (file: LockFile) => T, options?: CallOptions): Promise<T> {
+  submit<T>(run: (file: LockFile) => T, options?: BatchCallOptions): Promise<T> {
     return this.#batches.submit(run, options)
   }
 
   /** From now on other processes can tell our clients. */
   listen(): void {
-    this.#wires.listen()
+    this.#sockets.listen()
   }
 
   /** Whether other processes can reach our clients. */
   get receivesPushes(): boolean {
-    return this.#wires.isListening
+    return this.#sockets.isListening
   }
 
-  /** Waits for the calls that were made, and closes the file behind the last client. */
-  async leave(client: LocalClient): Promise<void> {
+  /** Waits for the calls under way. After the last client, closes the file. */
+  async disconnect(client: SqliteStoreClient): Promise<void> {
     this.#clients.remove(client)
-    await this.#batches.settled()
+    await this.#batches.idle()
     if (client.watched.size > 0) await this.#inBackground((file) => forgetClient(file, client))
     this.#connections -= 1
-    await this.#batches.settled()
+    await this.#batches.idle()
     if (this.#connections > 0) return
-    this.#stopKeepingHouse?.()
-    this.#wires.close()
+    this.#stopMaintenance?.()
+    this.#sockets.close()
     this.#batches.closeFile()
     this.#dropDatabase()
   }
@@ -91,10 +96,10 @@ export class SqliteBackend {
       })
       this.#database = undefined
       this.#sweepAtOpening(file)
-      this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)
+      this.#scheduleMaintenance()
       return file
     } catch (error) {
-      // Kept for the next attempt: libsql gives a closed handle back only when it is garbage, and there may be many attempts.
+      // The next attempt uses it again: libsql frees a closed handle only when it is garbage collected.
       if (!isBusy(error)) this.#dropDatabase()
       throw error
     }
@@ -105,16 +110,16 @@ export class SqliteBackend {
     this.#database = undefined
   }
 
-  /** Own clients at once; for others, resolves when the messages are on their way. */
+  /** Own clients are told at once; for others, the promise resolves when the messages are written. */
   #tell(messages: readonly Message[]): Promise<unknown> | undefined {
     const remote = new Map<string, Message[]>()
     for (const message of messages) {
-      const wire = wireOf(message.client)
-      if (wire === this.#wires.name) this.#receive(message)
-      else remote.set(wire, [...(remote.get(wire) ?? []), message])
+      const socket = socketOf(message.client)
+      if (socket === this.#sockets.name) this.#receive(message)
+      else remote.set(socket, [...(remote.get(socket) ?? []), message])
     }
     if (remote.size === 0) return undefined
-    return Promise.all([...remote].map(([wire, theirs]) => this.#wires.send(wire, theirs)))
+    return Promise.all([...remote].map(([socket, theirs]) => this.#sockets.send(socket, theirs)))
   }
 
   #receive({ space, client, news }: Message): void {
@@ -123,43 +128,43 @@ export class SqliteBackend {
   }
 
   /**
-   * Short-lived processes have to sweep, too. Before their first call rather than after it: a process that is stopped while it
-   * has the file stops everybody, and once it holds a lock that is likely to be tried.
+   * Short-lived processes sweep, too. Before their first call, not after it: a process that is stopped inside a
+   * transaction blocks all others, and that is most likely once it holds a lock.
    */
   #sweepAtOpening(file: LockFile): void {
     try {
-      void this.#tell(file.change(() => sweep(file, findLapsedLines(file))))
+      void this.#tell(file.write(() => sweep(file, findLapsedLines(file))))
     } catch {
-      // Somebody else has the file; the next one who opens it will sweep. What is really wrong with it, the first call will say.
+      // The file is busy: the next process that opens it sweeps. Any other failure shows in the first call.
     }
-    void this.#wires.sweep(MOST_WIRES)
+    void this.#sockets.sweep(MOST_SOCKETS)
   }
 
-  #keepHouseIn(ms: number): void {
-    this.#stopKeepingHouse?.()
-    this.#stopKeepingHouse = this.#options.env.timer(ms, () => void this.#keepHouse(), { keepAlive: false })
+  #scheduleMaintenance(): void {
+    this.#stopMaintenance?.()
+    const run = (): void => void this.#maintain()
+    this.#stopMaintenance = this.#options.env.timer(MAINTENANCE_INTERVAL_MS, run, { keepAlive: false })
   }
 
-  async #keepHouse(): Promise<void> {
-    this.#keepHouseIn(KEEP_HOUSE_EVERY_MS)
-    this.#wires.check()
-    // Searched for outside the transaction that writes, so that nobody waits for the search.
-    const lapsed = await this.#inBackground(findLapsedLines, { isLook: true })
+  async #maintain(): Promise<void> {
+    this.#scheduleMaintenance()
+    this.#sockets.check()
+    // Searched outside the write transaction, so that other processes need not wait for the search.
+    const lapsed = await this.#inBackground(findLapsedLines, { isRead: true })
     await this.#inBackground((file) => {
-      beatWatchers(file, this.#clients.all())
+      refreshWatchers(file, this.#clients.all())
       sweep(file, lapsed ?? [])
     })
-    await this.#wires.sweep(MOST_WIRES)
+    await this.#sockets.sweep(MOST_SOCKETS)
   }
 
-  /** For what nobody waits for: it does not open the file, keep the process alive, or fail. */
-  async #inBackground<T>(run: (file: LockFile) => T, options: CallOptions = {}): Promise<T | undefined> {
+  /** For work that no caller waits for: it does not open the file, keep the process alive, or fail. */
+  async #inBackground<T>(run: (file: LockFile) => T, options: BatchCallOptions = {}): Promise<T | undefined> {
     if (!this.#batches.isOpen) return undefined
     return await this.#batches.submit(run, { ...options, isBackground: true }).catch(() => undefined)
   }
 
-  /** What these clients were to be told may be lost: they should look for themselves. */
-  #askEverything(clients: Iterable<LocalClient>): void {
+  #reportGap(clients: Iterable<SqliteStoreClient>): void {
     for (const client of [...clients]) {
       client.watched.clear()
       deliver(client, { type: 'gap' })

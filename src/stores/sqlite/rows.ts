@@ -1,24 +1,24 @@
 import { decodeText, encodeText } from '../../base/text.js'
-import type { Cells, Value } from '../../drivers/sqlite.js'
+import type { Cells, SqliteValue } from '../../drivers/sqlite.js'
 import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
-import type { Transaction } from './lock-file.js'
-import type { Statements } from './statements.js'
+import type { SqliteTransaction } from './lock-file.js'
+import type { SqliteStatements } from './statements.js'
 
-/** A row with its place in the line, by which it is found again. Only rows that were read have one. */
+/** A row with its place in the line, which is its key. Only rows that were read have one. */
 interface PlacedRow extends ClaimRow {
   readonly place: number
 }
 
-/** How many rows of a line are read at once after the first: most readers stop at the first claim that waits. */
+/** How many rows are read at once behind the first: most reads stop at the first waiting claim. */
 const PAGES = [3, 32, 256] as const
 
-/** The rows of one space of an SQLite file. All calls belong to the transaction that is under way. */
+/** The rows of one space of an SQLite file. All calls belong to the running transaction. */
 export class SqliteRows implements ClaimRows, StateRows {
   readonly #space: string
-  readonly #sql: Statements
-  readonly #transaction: Transaction
+  readonly #sql: SqliteStatements
+  readonly #transaction: SqliteTransaction
 
-  constructor(space: string, sql: Statements, transaction: Transaction) {
+  constructor(space: string, sql: SqliteStatements, transaction: SqliteTransaction) {
     this.#space = encodeText(space)
     this.#sql = sql
     this.#transaction = transaction
@@ -83,7 +83,7 @@ export class SqliteRows implements ClaimRows, StateRows {
   }
 
   pin(resource: string): Pin | undefined {
-    // Hardly any file has pins; one look for all of them saves a look for each claim.
+    // Hardly any file has pins: one query for all of them saves a query for each claim.
     if (!this.#transaction.hasPins) return undefined
     const cells = this.#sql.pinGet.get(this.#space, encodeText(resource))
     return cells && { declared: Number(cells['declared']), capacity: Number(cells['capacity']) }
@@ -125,7 +125,7 @@ export class SqliteRows implements ClaimRows, StateRows {
     return watchers
   }
 
-  /** The first resource with a claim from `name` on, in the order of the index. */
+  /** The first resource with a claim, at or after `name` in the order of the index. */
   resourceFrom(name: string): string | undefined {
     const found = this.#sql.resourceFrom.get(this.#space, encodeText(name))
     return found && toText(found['resource'])
@@ -160,7 +160,7 @@ function toRow(cells: Cells): PlacedRow {
 }
 
 /** In the order of the columns in `claimAppend`, `claimPrepend` and `claimReplace`. */
-function toValues(row: ClaimRow): Value[] {
+function toValues(row: ClaimRow): SqliteValue[] {
   const { permits, capacity, fence, expires, maxHoldMs, floor, block, since } = row
   const texts = [encodeText(row.id), encodeText(row.client)]
   return [...texts, permits, capacity, fence, expires, maxHoldMs, floor, block, since, encodeText(row.info)]
@@ -170,10 +170,10 @@ function placeOf(row: ClaimRow): number {
   return (row as PlacedRow).place
 }
 
-function toText(value: Value | undefined): string {
+function toText(value: SqliteValue | undefined): string {
   return decodeText(String(value))
 }
 
-function toNumberOrNull(value: Value | undefined): number | null {
+function toNumberOrNull(value: SqliteValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value)
 }
