@@ -38,7 +38,10 @@ const BY_TEXT: readonly (readonly [text: string, code: number])[] = [
   ['file is not a database', NOTADB],
 ]
 
-/** The primary result code of a driver's error; null if it is no SQLite error. Each driver reports it differently. */
+/**
+ * The primary result code of a driver's error; null if it is no SQLite error. Each driver reports
+ * it differently.
+ */
 export function resultCode(error: unknown): number | null {
   if (!(error instanceof Error)) return null
   const { errcode, rawCode, code } = error as { errcode?: unknown; rawCode?: unknown; code?: unknown }
@@ -72,8 +75,9 @@ export function isBusy(error: unknown): boolean {
 }
 
 /**
- * Whether the database handle is still usable after this error. It is after our own errors: a process that found the
- * file under another machine's clock must not open it again, which would shift the times back.
+ * Whether the database handle is still usable after this error. It is after our own errors: a
+ * process that found the file under another machine's clock must not open it again, which would
+ * shift the times back.
  */
 export function leavesHandleUsable(error: unknown): boolean {
   return error instanceof HoldfastError || resultCode(error) === FULL

@@ -14,7 +14,10 @@ export interface SqliteStatement {
   all(...values: SqliteValue[]): Cells[]
 }
 
-/** The part of SQLite that we use. It has no lazy cursor: one left half read would pin an old snapshot. */
+/**
+ * The part of SQLite that we use. It has no lazy cursor: one left half read would pin an old
+ * snapshot.
+ */
 export interface SqliteDatabase {
   exec(sql: string): void
   prepare(sql: string): SqliteStatement
@@ -127,7 +130,8 @@ function adapt(name: SqliteDriverName, Found: DatabaseClass): SqliteDriver {
         exec: (sql) => void database.exec(sql),
         prepare: (sql) => adaptStatement(database.prepare(sql)),
         close() {
-          // libsql closes a handle only when it is garbage collected. The file must be complete without its -wal before.
+          // libsql closes a handle only when it is garbage collected. The file must be complete
+          // without its -wal before.
           if (name === 'libsql') attempt(() => database.exec('PRAGMA wal_checkpoint(TRUNCATE)'))
           database.close()
         },

@@ -9,7 +9,9 @@ export interface Front {
   readonly capacity: number | undefined
 }
 
-/** The front of a line without claims. One for all: a free lock is claimed without making a new one. */
+/**
+ * The front of a line without claims. One for all: a free lock is claimed without making a new one.
+ */
 const FREE: Front = { holds: [], next: undefined, pin: undefined, capacity: undefined }
 
 /** Reads a line up to the first claim that waits, and removes the lapsed claims before it. */

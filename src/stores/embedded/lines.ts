@@ -23,13 +23,17 @@ export interface EmbeddedLinesContext {
   wallMs(): number
   /** Tells a client; delivered after the group of calls has become durable. */
   tell(client: string, news: Push): void
-  /** false: pushes do not reach the caller, so replies say how many wait ahead of it. Left out: they do. */
+  /**
+   * false: pushes do not reach the caller, so replies say how many wait ahead of it. Left out: they
+   * do.
+   */
   receivesPushes?(): boolean
 }
 
 /**
- * The line semantics of the store contract, for stores whose rows this process can change atomically. Each method is
- * one atomic step: remove the lapsed claims at the front, do the work, promote.
+ * The line semantics of the store contract, for stores whose rows this process can change
+ * atomically. Each method is one atomic step: remove the lapsed claims at the front, do the work,
+ * promote.
  */
 export class EmbeddedLines {
   readonly #rows: ClaimRows
@@ -130,7 +134,10 @@ export class EmbeddedLines {
     this.#advance(resource, now)
   }
 
-  /** Removes every lapsed claim of a line, not only those at its front. For lines that no client uses. */
+  /**
+   * Removes every lapsed claim of a line, not only those at its front. For lines that no client
+   * uses.
+   */
   sweep(resource: string): void {
     const now = this.#context.now()
     const lapsed = [...lineOf(this.#rows, resource)].filter((row) => row.expires <= now)
@@ -167,7 +174,8 @@ export class EmbeddedLines {
     for (const { row } of admit(places(liveRows(this.#rows, resource, now)), capacity)) {
       const heirs = heirsOf(this.#rows, row, capacity, now)
       const fence = this.nextNumber(row.floor, row.block + heirs.length)
-      // The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+      // The deadline stays the waiter's own: only its next pulse proves that it is alive and starts
+      // the lease.
       this.#rows.update(row, { fence, since: now, expires: Math.min(row.expires, latestEnd(row, now)) })
       const news = { type: 'granted', resource, id: row.id, fence } as const
       this.#context.tell(row.client, heirs.length > 0 ? { ...news, heirs } : news)

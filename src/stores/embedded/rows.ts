@@ -11,7 +11,9 @@ export interface ClaimRow {
   /** When it lapses: the end of its presence while it waits, of its lease while it holds. */
   readonly expires: number
   readonly maxHoldMs: number | null
-  /** The highest fence that the claimant had seen, and how many it reserves: for a later promotion. */
+  /**
+   * The highest fence that the claimant had seen, and how many it reserves: for a later promotion.
+   */
   readonly floor: number
   readonly block: number
   /** When it joined the line, or was granted. */
@@ -29,12 +31,15 @@ export interface Pin {
 }
 
 /**
- * Where an embedded store keeps its rows; `EmbeddedLines` decides what happens to them. Every call is synchronous: the
- * store makes each group of calls atomic (no await in between, or one transaction).
+ * Where an embedded store keeps its rows; `EmbeddedLines` decides what happens to them. Every call
+ * is synchronous: the store makes each group of calls atomic (no await in between, or one
+ * transaction).
  */
 export interface ClaimRows {
   first(resource: string): ClaimRow | undefined
-  /** The rest of the line in order, read lazily. No row is added or removed while it is being read. */
+  /**
+   * The rest of the line in order, read lazily. No row is added or removed while it is being read.
+   */
   behindFirst(first: ClaimRow): Iterable<ClaimRow>
   get(resource: string, id: string): ClaimRow | undefined
   append(row: ClaimRow): void

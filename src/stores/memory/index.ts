@@ -24,13 +24,13 @@ import { EmbeddedStates } from '../embedded/states.js'
 import { MemoryRows } from './rows.js'
 
 export interface MemoryOptions {
-  /** Time and timers other than the machine's, for simulations. */
+  /** Time, timers and randomness in place of the machine's, for simulations. */
   env?: Env | undefined
 }
 
 /**
- * A store inside this process: for unit tests, and for work that one process shares among its own tasks.
- * Clients of one store value share its lines; two store values know nothing of each other.
+ * A store inside this process: for unit tests, and for work that one process shares among its own
+ * tasks. Clients of one store value share its lines; two store values share nothing.
  *
  * @example
  * ```ts
@@ -67,17 +67,17 @@ class MemoryStore implements Store {
   }
 }
 
-/** The lines and states of one space, with the clients to tell. */
+/** The lines, states and clients of one space. */
 class MemorySpace {
   readonly rows: MemoryRows
   readonly lines: EmbeddedLines
   readonly states: EmbeddedStates
   readonly clients = new Map<string, ClientContext>()
-  #untold: { client: string; news: Push }[] = []
+  #pushes: { client: string; news: Push }[] = []
 
   constructor(env: Env) {
     const tell = (client: string, news: Push): void => {
-      this.#untold.push({ client, news })
+      this.#pushes.push({ client, news })
     }
     this.rows = new MemoryRows(() => env.now())
     this.lines = new EmbeddedLines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
@@ -88,12 +88,15 @@ class MemorySpace {
     })
   }
 
-  /** Tells the clients what a call has caused, after that call is complete: a client may answer with a call. */
+  /**
+   * Sends the pushes of a call, after that call is complete: a client may answer a push with a
+   * call.
+   */
   deliver(): void {
-    if (this.#untold.length === 0) return
-    const untold = this.#untold
-    this.#untold = []
-    for (const { client, news } of untold) this.clients.get(client)?.push(news)
+    if (this.#pushes.length === 0) return
+    const pushes = this.#pushes
+    this.#pushes = []
+    for (const { client, news } of pushes) this.clients.get(client)?.push(news)
   }
 }
 

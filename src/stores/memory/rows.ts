@@ -1,7 +1,10 @@
 import { lineOf } from '../embedded/front.js'
 import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
 
-/** A line of one claim is that claim: most locks never have more. Longer ones are by id, in order of arrival. */
+/**
+ * A line of one claim is that claim: most locks never have more. A longer line is a map by id, in
+ * line order.
+ */
 type MemoryLine = ClaimRow | Map<string, ClaimRow>
 
 const FEW_STATES = 100
@@ -14,7 +17,7 @@ export class MemoryRows implements ClaimRows, StateRows {
   readonly #watchers = new Map<string, Set<string>>()
   readonly #now: () => number
   #counter = 0
-  /** At so many states, those that have ended are looked for. */
+  /** At this number of states, the ended ones are removed. */
   #crowdedAt = FEW_STATES
 
   constructor(now: () => number) {
@@ -126,7 +129,7 @@ export class MemoryRows implements ClaimRows, StateRows {
     for (const key of this.#watchers.keys()) this.unwatch(key, client)
   }
 
-  /** Rarely enough that the search is paid for by the states that were written since the last one. */
+  /** Runs so rarely that its cost per written state is constant. */
   #dropEndedStates(): void {
     const now = this.#now()
     for (const [key, { expires }] of this.#states)

@@ -26,7 +26,7 @@ export interface SqliteBackendOptions {
   readonly bootId: string | null
 }
 
-/** What the connections of one store value share: the file, its batches, the clients, the sockets to other processes. */
+/** What the connections of one store value share: the file, its batches, clients and sockets. */
 export class SqliteBackend {
   readonly #options: SqliteBackendOptions
   readonly #clients: SqliteClients
@@ -99,7 +99,8 @@ export class SqliteBackend {
       this.#scheduleMaintenance()
       return file
     } catch (error) {
-      // The next attempt uses it again: libsql frees a closed handle only when it is garbage collected.
+      // The next attempt uses it again: libsql frees a closed handle only when it is garbage
+      // collected.
       if (!isBusy(error)) this.#dropDatabase()
       throw error
     }
@@ -110,7 +111,9 @@ export class SqliteBackend {
     this.#database = undefined
   }
 
-  /** Own clients are told at once; for others, the promise resolves when the messages are written. */
+  /**
+   * Own clients are told at once; for others, the promise resolves when the messages are written.
+   */
   #tell(messages: readonly Message[]): Promise<unknown> | undefined {
     const remote = new Map<string, Message[]>()
     for (const message of messages) {
@@ -128,14 +131,15 @@ export class SqliteBackend {
   }
 
   /**
-   * Short-lived processes sweep, too. Before their first call, not after it: a process that is stopped inside a
-   * transaction blocks all others, and that is most likely once it holds a lock.
+   * Short-lived processes sweep, too. Before their first call, not after it: a process that is
+   * stopped inside a transaction blocks all others, and that is most likely once it holds a lock.
    */
   #sweepAtOpening(file: LockFile): void {
     try {
       void this.#tell(file.write(() => sweep(file, findLapsedLines(file))))
     } catch {
-      // The file is busy: the next process that opens it sweeps. Any other failure shows in the first call.
+      // The file is busy: the next process that opens it sweeps. Any other failure shows in the
+      // first call.
     }
     void this.#sockets.sweep(MOST_SOCKETS)
   }
@@ -158,7 +162,9 @@ export class SqliteBackend {
     await this.#sockets.sweep(MOST_SOCKETS)
   }
 
-  /** For work that no caller waits for: it does not open the file, keep the process alive, or fail. */
+  /**
+   * For work that no caller waits for: it does not open the file, keep the process alive, or fail.
+   */
   async #inBackground<T>(run: (file: LockFile) => T, options: BatchCallOptions = {}): Promise<T | undefined> {
     if (!this.#batches.isOpen) return undefined
     return await this.#batches.submit(run, { ...options, isBackground: true }).catch(() => undefined)

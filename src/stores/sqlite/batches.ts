@@ -13,16 +13,17 @@ import type { LockFile } from './lock-file.js'
 import type { Message } from './outbox.js'
 
 /**
- * How long the file may be busy without any change before calls fail. A transaction lasts milliseconds, so the process
- * that has the file is stopped. Shorter than the engine's timeout for one call (10 s), so that the error names the
- * cause. While the file changes, calls wait: failed calls would be retried one by one, and lose their order.
+ * How long the file may be busy without any change before calls fail. A transaction lasts
+ * milliseconds, so the process that has the file is stopped. Shorter than the engine's timeout for
+ * one call (10 s), so that the error names the cause. While the file changes, calls wait: failed
+ * calls would be retried one by one, and lose their order.
  */
 const STUCK_AFTER_MS = 3000
-/** The longest transaction. The rest of the calls wait for the next one, so that other processes get the file, too. */
+/** The longest transaction. Other processes get the file before the rest of the calls. */
 const LONGEST_BATCH_MS = 10
-/** Pause between two batches when other processes use the file: without it they would hardly find it free. */
+/** Pause between two batches while other processes use the file: they need a gap to get it. */
 const PAUSE_MS = 1
-/** Attempts in a row, some tens of microseconds each: enough to hit the gap between two transactions of another process. */
+/** Attempts in a row: some tens of microseconds each, the length of another's transaction. */
 const ATTEMPTS_PER_ROUND = 20
 const FIRST_RETRY_MS = 1
 const MOST_RETRY_MS = 16
@@ -51,15 +52,15 @@ export interface BatchesOptions {
   readonly path: string
   readonly env: Env
   open(): Promise<LockFile>
-  /** Runs after a commit. Calls are answered when it is done, so that a process may release and exit at once. */
+  /** Runs after a commit and before the answers: the caller may release and exit at once. */
   tell(messages: readonly Message[]): Promise<unknown> | undefined
   /** The path leads to another file now; the claims in the old one are gone. */
   replaced(): void
 }
 
 /**
- * Runs the calls of one event loop iteration in one transaction, in order of arrival. While another process has the
- * file, the whole batch waits and is run again from the start.
+ * Runs the calls of one event loop iteration in one transaction, in order of arrival. While another
+ * process has the file, the whole batch waits and is run again from the start.
  */
 export class Batches {
   readonly #options: BatchesOptions
@@ -68,7 +69,7 @@ export class Batches {
   /** The next batch; undefined: none is scheduled or running. */
   #next: { cancel: Cancel; keepsAlive: boolean } | undefined
   #attempt = 0
-  /** When a batch last ran or another process last changed the file; before that, when the file was first busy. */
+  /** When a batch last ran or the file last changed; at first, when the file was first busy. */
   #progressAt: number | undefined
   /** The file's version, while calls wait. */
   #version: number | undefined
@@ -132,9 +133,11 @@ export class Batches {
   #retry(): void {
     const { env } = this.#options
     this.#attempt += 1
-    // At once: a transaction of another process takes microseconds, the shortest timer a thousand of them.
+    // At once: a transaction of another process takes microseconds, the shortest timer a thousand
+    // of them.
     if (this.#attempt % ATTEMPTS_PER_ROUND !== 0) return this.#runSoon()
-    // A round of attempts after each pause: a single one starves beside a process that has the file most of the time.
+    // A round of attempts after each pause: a single one starves beside a process that has the file
+    // most of the time.
     this.#runIn(backoffMs(this.#attempt / ATTEMPTS_PER_ROUND, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS))
   }
 
@@ -198,7 +201,9 @@ export class Batches {
     this.#queue = removed.size === this.#queue.length ? [] : this.#queue.filter((call) => !removed.has(call))
   }
 
-  /** One call failed by itself. The others were rolled back with it, and are run again without it. */
+  /**
+   * One call failed by itself. The others were rolled back with it, and are run again without it.
+   */
   #failOne(call: Call, error: unknown): void {
     this.#remove([call])
     call.reject(explain(error, this.#options.path))

@@ -3,7 +3,9 @@ import { dirname } from 'node:path'
 import type { Finding } from '../../contract/store.js'
 import type { SqliteDatabase } from '../../drivers/sqlite.js'
 
-/** Network file systems, by Linux's magic numbers (statfs(2)). Their file locks are not reliable. */
+/**
+ * Network file systems, by Linux's magic numbers (statfs(2)). Their file locks are not reliable.
+ */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],

@@ -7,7 +7,7 @@ const TOLERANCE_MS = 1000
 
 /** What the file remembers of the clock that its times belong to. */
 export interface FileClock {
-  /** The boot of the machine that the times count from. Without a boot id, a random mark of the first process. */
+  /** The boot that the times count from. Without a boot id, a random mark. */
   readonly boot: string
   /** The time of the last write. */
   readonly seen: number
@@ -30,7 +30,7 @@ function bootIdHidden(cause: unknown): HoldfastError {
   return new HoldfastError('UNSUPPORTED', message, { store: 'sqlite', cause })
 }
 
-/** Whether the times in the file belong to an earlier boot. Asked once, by a process that opens the file. */
+/** Whether the times in the file belong to an earlier boot. Asked when the file is opened. */
 export function isOfEarlierBoot(clock: FileClock, bootId: string | null, now: number): boolean {
   const isBehind = now < clock.seen - TOLERANCE_MS
   if (bootId === null) return isBehind

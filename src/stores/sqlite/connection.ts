@@ -19,7 +19,7 @@ import type { BatchCallOptions } from './batches.js'
 import type { SqliteStoreClient } from './clients.js'
 import type { SqliteSpace } from './lock-file.js'
 
-/** The lowest character in stored text, which has no NUL: a name followed by it sorts right behind that name. */
+/** The lowest character of stored text: a name with it sorts right behind that name. */
 const JUST_AFTER = '\x01'
 
 export class SqliteConnection implements Connection {
@@ -38,12 +38,14 @@ export class SqliteConnection implements Connection {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     const key = `${request.id.length} ${request.id} ${request.resource}`
-    // The engine repeats a claim that is not answered in time. While the file is busy, that would pile up calls.
+    // The engine repeats a claim that is not answered in time. While the file is busy, that would
+    // pile up calls.
     const pending = this.#pendingClaims.get(key)
     if (pending) return pending
     this.#backend.listen()
     const reply = this.#write(({ lines }) => {
-      // A repetition from now on is a call of its own: its lease must not count from before it was sent.
+      // A repetition from now on is a call of its own: its lease must not count from before it was
+      // sent.
       this.#pendingClaims.delete(key)
       return lines.claim(this.#client.address, request)
     })

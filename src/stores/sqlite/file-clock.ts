@@ -14,11 +14,13 @@ function readClock(database: SqliteDatabase): FileClock {
 }
 
 /**
- * Moves the file to the machine's present clock, inside the transaction that opens it, and returns the boot.
+ * Moves the file to the machine's present clock, inside the transaction that opens it, and returns
+ * the boot.
  *
- * Times of an earlier boot are shifted by the difference between now and the last write, as if the clock had stood
- * still while the machine was off. So every claim keeps at least what was left of its lease. Nothing is granted twice
- * if the file was carried to another machine while a holder lives on, and nothing is held for more than one more lease.
+ * Times of an earlier boot are shifted by the difference between now and the last write, as if the
+ * clock had stood still while the machine was off. So every claim keeps at least what was left of
+ * its lease. Nothing is granted twice if the file was carried to another machine while a holder
+ * lives on, and nothing is held for more than one more lease.
  */
 export function moveToCurrentBoot(
   database: SqliteDatabase,

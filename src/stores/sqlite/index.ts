@@ -9,7 +9,7 @@ import { machineClock } from './machine-clock.js'
 import { SqliteStore } from './store.js'
 
 export interface SqliteOptions {
-  /** The driver to use. Default: `node:sqlite` where Node has it, else `better-sqlite3`, else `libsql`. */
+  /** Default: `node:sqlite` where Node has it, else `better-sqlite3`, else `libsql`. */
   driver?: SqliteDriverName | undefined
   /** Time, timers and randomness in place of the machine's, for simulations. */
   env?: Env | undefined
@@ -18,8 +18,8 @@ export interface SqliteOptions {
 const DRIVERS: readonly SqliteDriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
 
 /**
- * A store in one file, for the processes of one machine. A missing file is created; its folder must exist.
- * Keep it on a local disk: the locks of network file systems are not reliable.
+ * A store in one file, for the processes of one machine. A missing file is created; its folder must
+ * exist. Keep it on a local disk: the locks of network file systems are not reliable.
  *
  * @example
  * ```ts

@@ -61,7 +61,9 @@ export class LockFile {
     this.sql = prepareStatements(database)
   }
 
-  /** Runs `work` in a transaction that may write. Returns the pushes to send now that it is durable. */
+  /**
+   * Runs `work` in a transaction that may write. Returns the pushes to send now that it is durable.
+   */
   write(work: () => void): Message[] {
     inTransaction(this.#database, 'BEGIN IMMEDIATE', () => {
       this.#begin()
@@ -89,7 +91,7 @@ export class LockFile {
     return space
   }
 
-  /** Whether the path leads to another file now, or to none: other processes do not use ours any more. */
+  /** Whether the path leads to another file now, or to none: other processes left this one. */
   isReplaced(): boolean {
     const identity = identityOf(this.#options.path)
     return identity !== undefined && identity !== this.#identity

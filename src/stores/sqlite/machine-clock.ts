@@ -15,15 +15,15 @@ type ClockGetTime = (clock: number, time: BigInt64Array) => number
 export interface Runtime {
   readonly name: string
   readonly platform: string
-  /** Loads clock_gettime from the C library, or throws. null: the runtime's own clock is the machine's. */
+  /** Loads clock_gettime, or throws. null: the runtime's own clock is the machine's. */
   readonly loadClockGetTime: (() => ClockGetTime) | null
 }
 
 let shared: (() => number) | undefined
 
 /**
- * Monotonic milliseconds that are the same in every process of the machine, also under different runtimes.
- * Throws UNSUPPORTED where there is no such clock.
+ * Monotonic milliseconds that are the same in every process of the machine, also under different
+ * runtimes. Throws UNSUPPORTED where there is no such clock.
  */
 export function machineClock(): () => number {
   shared ??= clockOf(currentRuntime())
@@ -31,8 +31,9 @@ export function machineClock(): () => number {
 }
 
 /**
- * Bun and Deno count from the start of each process, so the times of two processes cannot be compared. On Linux they
- * can read Node's clock through the C library. Elsewhere the store is refused: on macOS, some clocks stop during sleep.
+ * Bun and Deno count from the start of each process, so the times of two processes cannot be
+ * compared. On Linux they can read Node's clock through the C library. Elsewhere the store is
+ * refused: on macOS, some clocks stop during sleep.
  */
 export function clockOf(runtime: Runtime): () => number {
   if (runtime.loadClockGetTime === null) return systemEnv.now

@@ -13,12 +13,14 @@ const DONE = Promise.resolve()
 const LONGEST_SOCKET_PATH = 100
 
 /**
- * Sockets between the processes that use one file. Each store value listens on a socket of its own beside the file; a
- * process that promotes or revokes one of its claims tells it there. Only an accelerator, so nothing here throws or
- * rejects: without a socket, the engine asks a little later.
+ * Sockets between the processes that use one file. Each store value listens on a socket of its own
+ * beside the file; a process that promotes or revokes one of its claims tells it there. Only an
+ * accelerator, so nothing here throws or rejects: without a socket, the engine asks a little later.
  */
 export class PeerSockets {
-  /** The name of our socket. Never used twice, so any process may remove the socket of a dead one. */
+  /**
+   * The name of our socket. Never used twice, so any process may remove the socket of a dead one.
+   */
   readonly name: string
   readonly #path: string
   readonly #receive: (message: Message) => void
@@ -35,7 +37,9 @@ export class PeerSockets {
     this.#receive = receive
   }
 
-  /** Starts to listen, synchronously: no claim may be in the file before its client can be reached. */
+  /**
+   * Starts to listen, synchronously: no claim may be in the file before its client can be reached.
+   */
   listen(): void {
     if (this.#server) return
     // Outside the async context of the first caller.

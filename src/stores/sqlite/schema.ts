@@ -2,7 +2,7 @@ import { HoldfastError } from '../../base/errors.js'
 import { inTransaction, type SqliteDatabase } from '../../drivers/sqlite.js'
 import { refused } from '../../drivers/sqlite-failures.js'
 
-/** "Hfst" in ASCII: marks the file as ours, so that we never write to another application's database. */
+/** "Hfst" in ASCII: marks the file as ours. We never write to other databases. */
 const APPLICATION_ID = 0x48667374
 /** Raised with every change of the tables that older versions cannot work with. */
 const SCHEMA_VERSION = 1
@@ -61,9 +61,10 @@ PRAGMA user_version = ${SCHEMA_VERSION};
 `
 
 /**
- * Prepares the file: WAL mode, and our tables if it is empty. Processes that start together each find nothing or
- * everything, because the tables, the version and `fill` are one transaction. Throws the driver's BUSY while another
- * process has the file. If `find` returns a value, the file is ready, and there is no need to wait for writers.
+ * Prepares the file: WAL mode, and our tables if it is empty. Processes that start together each
+ * find nothing or everything, because the tables, the version and `fill` are one transaction.
+ * Throws the driver's BUSY while another process has the file. If `find` returns a value, the file
+ * is ready, and there is no need to wait for writers.
  */
 export function prepareFile<T>(
   database: SqliteDatabase,
@@ -76,8 +77,8 @@ export function prepareFile<T>(
   inTransaction(database, 'BEGIN', () => inspectFile(database, path))
   const mode = database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
   if (mode !== 'wal') throw noSharedMemory(path)
-  // NORMAL: a power cut may undo the last changes, but it also ends every process that relied on them.
-  // The size limit frees the space of a burst at the next checkpoint.
+  // NORMAL: a power cut may undo the last changes, but it also ends every process that relied on
+  // them. The size limit frees the space of a burst at the next checkpoint.
   database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 0')
   const found = inTransaction(database, 'BEGIN', () =>
     inspectFile(database, path) === 'ours' ? find() : undefined,

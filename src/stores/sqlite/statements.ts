@@ -3,7 +3,7 @@ import type { SqliteDatabase, SqliteStatement } from '../../drivers/sqlite.js'
 const CLAIM_COLUMNS =
   'place, resource, id, client, permits, capacity, fence, expires, max_hold_ms, floor, block, since, info'
 
-/** Inserts a claim at a place that an expression over the line's places gives; takes the space and the resource. */
+/** Inserts a claim at a place computed from the line's places, by space and resource. */
 const insertAt = (place: string) =>
   `INSERT INTO claim (id, client, permits, capacity, fence, expires, max_hold_ms, floor, block, since, info, space, resource, place)
    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ${place} FROM claim WHERE space = ? AND resource = ?))`

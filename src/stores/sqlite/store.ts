@@ -12,7 +12,8 @@ export class SqliteStore implements Store {
     this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
-      // So many take about ten milliseconds, during which no process can use the file for anything else.
+      // So many take about ten milliseconds, during which no process can use the file for anything
+      // else.
       maxBeats: 250,
       // Pushes are lost where a process cannot make or reach a socket.
       askNextEveryMs: 100,

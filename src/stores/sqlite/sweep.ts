@@ -13,7 +13,10 @@ export interface LapsedLine {
   readonly resource: string
 }
 
-/** The lines with lapsed claims. Every call on a line removes them; no call may come to these any more. */
+/**
+ * The lines with lapsed claims. Every call on a line removes them; no call may come to these any
+ * more.
+ */
 export function findLapsedLines(file: LockFile): LapsedLine[] {
   const cells = file.sql.lapsedLines.all(file.transaction.now, MOST_LINES)
   return cells.map(({ space, resource }) => ({
