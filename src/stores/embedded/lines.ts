@@ -62,7 +62,7 @@ export class EmbeddedLines {
       this.#rows.append(hold)
       return granted(hold, now, false)
     }
-    // Where somebody waits already, the holders have been told.
+    // If a claim waits already, the holders have been told.
     if (!front.next) this.#tellWanted(front.holds)
     if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
     const waiter = newRow(client, request, now, null, now + request.presenceMs)
