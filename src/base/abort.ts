@@ -12,29 +12,29 @@ export function checkSignal(signal: unknown): AbortSignal | undefined {
   throw invalid('signal must be an AbortSignal')
 }
 
-/** Calls `onAbort` if the signal aborts. The returned function ends the interest. */
+/** Calls `onAbort` if the signal aborts. The returned function removes the listener. */
 export function listenToAbort(signal: AbortSignal, onAbort: () => void): () => void {
-  // One signal for all waiters of a process is normal: Node should not warn of a leak at the eleventh.
+  // Many waiters may share one signal: Node should not warn of a leak at the eleventh.
   setMaxListeners(0, signal)
   signal.addEventListener('abort', onAbort, { once: true })
   return () => signal.removeEventListener('abort', onAbort)
 }
 
-/** The outcome of `running`; at once an error if the signal aborts while `reason` gives one. */
+/** The outcome of `running`. Rejects at once if the signal aborts and `reason` returns an error. */
 export async function unlessAborted<T>(
   running: Promise<T>,
   signal: AbortSignal,
   reason: () => HoldfastError | null,
 ): Promise<T> {
   let stop = nothing
-  const abortion = new Promise<never>((_resolve, reject) => {
+  const aborting = new Promise<never>((_resolve, reject) => {
     stop = listenToAbort(signal, () => {
       const error = reason()
       if (error) reject(error)
     })
   })
   try {
-    return await Promise.race([running, abortion])
+    return await Promise.race([running, aborting])
   } catch (error) {
     throw withOwnStack(error)
   } finally {

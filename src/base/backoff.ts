@@ -1,6 +1,6 @@
 /**
- * How long to wait before attempt number `attempt` (1 is the first repetition): doubling from `firstMs` to `mostMs`, with the
- * upper half of the wait drawn at random, so that clients that failed together do not come back together.
+ * The pause before retry number `attempt` (the first is 1): doubles from `firstMs` to `mostMs`.
+ * Half of it is random, so that clients that failed together do not retry together.
  */
 export function backoffMs(attempt: number, random: number, firstMs: number, mostMs: number): number {
   const fullMs = Math.min(mostMs, firstMs * 2 ** Math.min(attempt - 1, 30))

@@ -1,4 +1,4 @@
-/** A promise that is settled from outside. */
+/** A promise with its resolve and reject functions. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
   resolve(value: T): void

@@ -3,8 +3,8 @@ import { invalid } from './errors.js'
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
 /**
- * Milliseconds, or a number with a unit: `'500ms'`, `'1.5s'`, `'5m'`, `'2h'`, `'1d'`. A space may
- * stand between them: `'30 s'`.
+ * Milliseconds, or a number with a unit: `'500ms'`, `'1.5s'`, `'5m'`, `'2h'`, `'1d'`. A space
+ * between them is allowed: `'30 s'`.
  */
 export type Duration = number | `${number}${Unit}` | `${number} ${Unit}`
 
@@ -14,11 +14,11 @@ interface Limits {
   /** The option's name, for the message. */
   name: string
   minMs?: number
-  /** Whether `Infinity` ("for ever") is meaningful here. */
+  /** Whether `Infinity` is allowed. */
   infinite?: boolean
 }
 
-/** The duration in milliseconds, or an INVALID_ARGUMENT that says what was wrong and what is accepted. */
+/** The duration in milliseconds. Throws INVALID_ARGUMENT for anything else. */
 export function toMs(value: number | string, limits: Limits): number {
   const ms = typeof value === 'string' ? parse(value) : value
   const minMs = limits.minMs ?? 0

@@ -1,51 +1,60 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 
-/** Stops a timer; harmless when it has fired already. */
+/** Stops a timer; does nothing if it has fired. */
 export type Cancel = () => void
 
 /**
- * Time, randomness and timers, through one object, so that a simulation can run the engine for years in seconds.
- * Nothing outside this file asks the machine for any of them, but the SQLite store for a clock that its processes share.
+ * Time, timers and randomness in one object, so that a simulation can replace them and run years in
+ * seconds. No other file asks the machine for them, except the SQLite store for a shared clock.
  */
 export interface Env {
-  /** Monotonic milliseconds, never the wall clock. From when they count is the runtime's affair. */
+  /** Monotonic milliseconds, never the wall clock. The runtime decides what they count from. */
   now(): number
-  /** The wall clock in milliseconds since 1970: for fences and for people, never for a deadline. */
+  /** The wall clock in milliseconds since 1970: for fences and for people, never for deadlines. */
   wallMs(): number
   /** A number from 0 up to, but not including, 1. */
   random(): number
-  /** An identifier that no other process makes. */
+  /** A unique identifier, across processes. */
   id(): string
-  /** Calls `run` once after `ms`. With `keepAlive: false` it does not keep the process from ending. */
+  /**
+   * Calls `run` once after `ms`. With `keepAlive: false` it does not keep the process from ending.
+   */
   timer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel
 }
 
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
-// Taken when the module loads: timers must not carry the async context of whichever caller happened to start them.
+// Taken when the module loads: a timer must not run in the async context of the caller that started
+// it.
 const outsideAnyFlow = AsyncLocalStorage.snapshot()
 
-/** Whether what runs now is outside already. Going out costs about a microsecond, and calls to a store do it within each other. */
-let isOutside = false
+/**
+ * Whether the running code is detached already: leaving the async context costs about a
+ * microsecond.
+ */
+let isDetached = false
 
-/** Runs `work` outside the caller's async context, so that what it starts cannot be taken for the caller's flow. */
+/**
+ * Runs `work` outside the caller's async context, so that nothing it starts belongs to the caller's
+ * flow.
+ */
 export function detached<T>(work: () => T): T {
-  return isOutside ? work() : outsideAnyFlow(goOut, work)
+  return isDetached ? work() : outsideAnyFlow(runDetached, work)
 }
 
-function goOut<T>(work: () => T): T {
-  isOutside = true
+function runDetached<T>(work: () => T): T {
+  isDetached = true
   try {
     return work()
   } finally {
-    isOutside = false
+    isDetached = false
   }
 }
 
 function startTimer(ms: number, run: () => void, { keepAlive }: { keepAlive: boolean }): Cancel {
-  // setTimeout counts in whole milliseconds from the last tick of its clock, so it can fire up to one early: a wait would end
-  // before its time, and a deadline that is reached a moment too soon would be asked for twice.
+  // setTimeout counts whole milliseconds from the last tick of its clock, so it can fire up to one
+  // millisecond early. A wait would be too short, and a check at a deadline would run twice.
   const wholeMs = ms > 0 ? Math.ceil(ms) + 1 : 0
   if (wholeMs > LONGEST_TIMEOUT_MS) return startInSteps(wholeMs, run, keepAlive)
   const handle = startTimeout(wholeMs, run, keepAlive)
@@ -63,7 +72,7 @@ function startInSteps(ms: number, run: () => void, keepAlive: boolean): Cancel {
 }
 
 function startTimeout(ms: number, run: () => void, keepAlive: boolean): NodeJS.Timeout {
-  const handle = isOutside ? setTimeout(run, ms) : outsideAnyFlow(setTimeout, run, ms)
+  const handle = isDetached ? setTimeout(run, ms) : outsideAnyFlow(setTimeout, run, ms)
   if (!keepAlive) handle.unref()
   return handle
 }

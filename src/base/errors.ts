@@ -1,4 +1,7 @@
-/** The stable codes of every error that Holdfast raises; `docs/errors.md` says what to do about each. */
+/**
+ * The stable codes of every error that Holdfast raises; `docs/errors.md` says what to do about
+ * each.
+ */
 export type ErrorCode =
   | 'ACQUIRE_TIMEOUT'
   | 'ABORTED'
@@ -17,9 +20,9 @@ export interface ErrorDetails {
   resource?: string
   /** The store's name, such as `sqlite`. */
   store?: string
-  /** What led to this error: a driver's error, or the reason of an abort. */
+  /** The cause: a driver's error, or the reason of an abort. */
   cause?: unknown
-  /** Whether the same call may succeed when it is made again. */
+  /** Whether a retry of the same call may succeed. */
   retryable?: boolean
   /** With STALE_FENCE: the newest fence that the guard has seen. */
   newestFence?: number
@@ -49,9 +52,9 @@ export class HoldfastError extends Error {
   readonly resource: string | undefined
   /** The store that failed, such as `sqlite`. */
   readonly store: string | undefined
-  /** Whether the same call may succeed when it is made again. */
+  /** Whether a retry of the same call may succeed. */
   readonly retryable: boolean
-  /** With STALE_FENCE: the newest fence that the guard has seen; it belongs to whoever holds the resource now. */
+  /** With STALE_FENCE: the newest fence that the guard has seen, which a later holder sent. */
   readonly newestFence: number | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -66,8 +69,8 @@ export class HoldfastError extends Error {
 }
 
 /**
- * The same error with the stack of the present call. An error that was made in a timer, or is told to
- * many callers at once, would not say which of their calls has failed.
+ * The same error with the stack of the present call. An error that was made in a timer, or is
+ * shared by many callers, does not show which call failed.
  */
 export function withOwnStack(error: unknown): unknown {
   if (!(error instanceof HoldfastError)) return error
@@ -79,7 +82,7 @@ export function withOwnStack(error: unknown): unknown {
   return own
 }
 
-/** Whether a store's failure may pass when the call is made again. Foreign errors are taken as final. */
+/** Whether a retry may help after a store's failure. Errors of other libraries count as final. */
 export function isRetryable(error: unknown): boolean {
   return error instanceof HoldfastError && error.retryable
 }

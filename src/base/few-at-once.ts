@@ -2,17 +2,19 @@ import type { Cancel, Env } from './env.js'
 
 export interface FewAtOnceOptions {
   readonly env: Env
-  /** How many at a time. */
+  /** The most pieces of work at a time. */
   most(): number
-  /** Work that takes longer may be on a connection that is dead: it counts no more, and what is behind it goes on. */
+  /**
+   * Work that takes longer may be on a dead connection: it no longer counts, and the next begins.
+   */
   readonly patienceMs: number
 }
 
-/** Does so many things at once, and the rest in their order as those are done. */
+/** Runs a limited number of tasks at a time, and queues the rest in order. */
 export class FewAtOnce {
   readonly #options: FewAtOnceOptions
   readonly #waiting: (() => void)[] = []
-  #underWay = 0
+  #running = 0
 
   constructor(options: FewAtOnceOptions) {
     this.#options = options
@@ -20,30 +22,30 @@ export class FewAtOnce {
 
   async run<T>(work: () => Promise<T>): Promise<T> {
     const { env, most, patienceMs } = this.#options
-    if (this.#waiting.length > 0 || this.#underWay >= most())
+    if (this.#waiting.length > 0 || this.#running >= most())
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    else this.#underWay++
-    let isOver = false
-    const over = (): void => {
+    else this.#running++
+    let hasEnded = false
+    const end = (): void => {
       cancel()
-      if (isOver) return
-      isOver = true
-      this.#underWay--
-      this.#letIn()
+      if (hasEnded) return
+      hasEnded = true
+      this.#running--
+      this.#startNext()
     }
-    const cancel: Cancel = env.timer(patienceMs, over, { keepAlive: false })
+    const cancel: Cancel = env.timer(patienceMs, end, { keepAlive: false })
     try {
       return await work()
     } finally {
-      over()
+      end()
     }
   }
 
-  #letIn(): void {
-    const free = this.#options.most() - this.#underWay
-    for (const enter of this.#waiting.splice(0, Math.max(0, free))) {
-      this.#underWay++
-      enter()
+  #startNext(): void {
+    const free = this.#options.most() - this.#running
+    for (const start of this.#waiting.splice(0, Math.max(0, free))) {
+      this.#running++
+      start()
     }
   }
 }

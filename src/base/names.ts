@@ -1,11 +1,12 @@
 import { invalid } from './errors.js'
 
-/** Long enough for any sensible name, short enough for every store. */
+/** Long enough for real names, short enough for every store. */
 export const MAX_NAME_BYTES = 8192
 
 /**
- * Names are opaque: case, spaces, slashes and NUL all count. Refused are only those that some store would change or cut:
- * the empty one, text that has no UTF-8 form (a lone surrogate would turn into U+FFFD and collide), and what is too long.
+ * Names are opaque: case, spaces, slashes and NUL all count. Only names that some store would
+ * change are refused: the empty one, text without a UTF-8 form (a lone surrogate would become
+ * U+FFFD and collide), and names that are too long.
  */
 export function checkName(name: unknown, what: string): string {
   if (typeof name !== 'string' || name === '')

@@ -1,11 +1,11 @@
 import { invalid } from './errors.js'
 
-/** Every option of `T`, for `checkOptions`. The type demands that none is left out. */
+/** The names of all options of `T`, for `checkOptions`. The type requires every one of them. */
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true }
 
 /**
- * Refuses options that are no object, and names that no option has: `acquire('5s')` and
- * `acquire({ wiat: '5s' })` would otherwise wait for ever.
+ * Refuses options that are no object, and unknown names: `acquire('5s')` and `acquire({ wiat: '5s'
+ * })` would otherwise wait for ever.
  */
 export function checkOptions<T extends object>(
   options: T,
@@ -14,19 +14,19 @@ export function checkOptions<T extends object>(
 ): T {
   if (typeof options !== 'object' || options === null)
     throw invalid(`options must be an object, such as ${example}`)
-  // Not Object.keys(), which makes an array for every acquisition.
+  // Object.keys() would make an array for every acquisition.
   for (const name in options) if (names[name] !== true) throw invalid(unknownOption(name, Object.keys(names)))
   return options
 }
 
-/** What to say about a name that no option has. */
+/** The message for an unknown option. */
 export function unknownOption(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known)
   const advice = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean '${nearest}'?`
   return `There is no option '${name}'; ${advice}`
 }
 
-/** The known name that was probably meant: at most every third letter is wrong. */
+/** The known name that was probably meant: at most a third of the letters differ. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const byDistance = known
     .map((each) => ({ each, distance: editDistance(name.toLowerCase(), each.toLowerCase()) }))
@@ -35,7 +35,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
   return isNear ? byDistance.each : undefined
 }
 
-/** How many letters were added, left out, replaced, or swapped with their neighbour. */
+/** The number of letters that were added, left out, replaced, or swapped with their neighbour. */
 function editDistance(a: string, b: string): number {
   let [before, row] = [[] as number[], Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i++) {

@@ -1,6 +1,6 @@
 /**
- * Text in the form in which it is stored. PostgreSQL takes no NUL, libsql cuts text there when it reads it back, and half of a surrogate pair has no
- * UTF-8 form; both are written as escapes. Each character has its own code and no code begins another, so a prefix stays one.
+ * Text as it is stored. PostgreSQL refuses NUL, libsql cuts text at it, and a lone surrogate has no
+ * UTF-8 form: these are written as escapes. The code is prefix-free, so a prefix stays a prefix.
  */
 export function encodeText(text: string): string {
   if (!text.includes('\\') && !text.includes('\0') && text.isWellFormed()) return text

@@ -6,13 +6,16 @@ type Values<T extends Options> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T; allowPositionals: true; strict: true }>
 >['values']
 
-/** The options every command has, because every command talks to a store. */
+/** The options of every command that uses a store. */
 export const STORE_OPTIONS = {
   store: { type: 'string' },
   space: { type: 'string' },
 } as const satisfies Options
 
-/** Reads the arguments of one command; what it does not know is a usage error that names the command's help. */
+/**
+ * Parses the arguments of one command. An unknown one is a usage error that names the command's
+ * help.
+ */
 export function readArguments<T extends Options>(command: string, args: string[], options: T) {
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true, strict: true })
@@ -31,7 +34,7 @@ export function onlyName(command: string, positionals: string[]): string {
   return name
 }
 
-// parseArgs adds advice of its own after the first sentence, which is about positionals and leads astray here.
+// After the first sentence, parseArgs adds advice about positionals that does not apply here.
 function firstSentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   const sentence = message.split(/\.\s|\n/)[0] ?? message

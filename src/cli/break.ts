@@ -7,16 +7,16 @@ import { printable } from './table.js'
 
 const OPTIONS = { ...STORE_OPTIONS, fence: { type: 'string' } } as const
 
-/** Takes a lock away from whoever holds it, and says from whom. */
+/** Revokes the holds of a lock, and prints whose they were. */
 export async function breakCommand(args: string[]): Promise<number> {
   const { values, positionals } = readArguments('break', args, OPTIONS)
   const name = onlyName('break', positionals)
   const fence = values.fence === undefined ? undefined : parseFence(values.fence)
   const locks = await openLocks(values)
   try {
-    const robbed = await locks.breakHold(name, fence === undefined ? {} : { fence })
-    process.stdout.write(`${describe(name, fence, robbed)}\n`)
-    return robbed.length > 0 ? EXIT.ok : EXIT.nothingHeld
+    const revoked = await locks.breakHold(name, fence === undefined ? {} : { fence })
+    process.stdout.write(`${describe(name, fence, revoked)}\n`)
+    return revoked.length > 0 ? EXIT.ok : EXIT.nothingHeld
   } finally {
     await locks.close()
   }
@@ -29,12 +29,12 @@ function parseFence(text: string): number {
   return fence
 }
 
-function describe(name: string, fence: number | undefined, robbed: HolderView[]): string {
-  if (robbed.length === 0)
+function describe(name: string, fence: number | undefined, revoked: HolderView[]): string {
+  if (revoked.length === 0)
     return printable(
       `'${name}' is not held${fence === undefined ? '' : ` with fence ${fence}`}: nothing to break.`,
     )
-  return robbed
+  return revoked
     .map((holder) => {
       const label = holder.label === null ? '' : `, ${holder.label}`
       const who = `${holder.owner} (${holder.host}:${holder.pid}${label})`

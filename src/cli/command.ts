@@ -3,7 +3,10 @@ import { delimiter, join } from 'node:path'
 import { EXIT } from './exit-codes.js'
 import { CliError } from './failures.js'
 
-/** Fails before anybody waits in line for a command that could not be started anyway; codes and order as in shells. */
+/**
+ * Fails before the wait for the lock if the command cannot be started. Exit codes and order as in
+ * shells.
+ */
 export function checkCommand(command: string): void {
   const found = candidates(command)
   if (found.length === 0)
@@ -11,10 +14,10 @@ export function checkCommand(command: string): void {
   if (!found.some(isExecutable)) throw notExecutable(command)
 }
 
-/** What the system's refusal to start the command means. */
+/** The error for a command that the system could not start. */
 export function startFailure(command: string, error: NodeJS.ErrnoException): CliError {
   if (error.code === 'ENOENT')
-    // The file is there, as it was checked: what is missing is the interpreter in its first line.
+    // The file was checked before, so the interpreter in its first line is missing.
     return new CliError(EXIT.notFound, `${command}: it, or the interpreter in its first line, was not found`)
   if (error.code === 'EACCES' || error.code === 'ENOEXEC') return notExecutable(command)
   return new CliError(EXIT.notExecutable, `${command}: cannot be started (${error.code ?? error.message})`)
@@ -28,7 +31,10 @@ function notExecutable(command: string): CliError {
   )
 }
 
-/** The files that could be meant. A path is taken as it is, so that a folder is there but not executable. */
+/**
+ * The files that the command may name. A path counts as it is: a folder exists but is not
+ * executable.
+ */
 function candidates(command: string): string[] {
   if (command.includes('/')) return existsSync(command) ? [command] : []
   const path = process.env['PATH'] ?? '/usr/bin:/bin'

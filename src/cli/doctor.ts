@@ -9,7 +9,7 @@ const OPTIONS = { ...STORE_OPTIONS, json: { type: 'boolean' }, strict: { type: '
 /** The worst first. */
 const LEVELS: readonly Finding['level'][] = ['fault', 'risk', 'fine']
 
-/** Prints what a look at the live store has shown. */
+/** Inspects the live store and prints the findings. */
 export async function doctor(args: string[]): Promise<number> {
   const { values, positionals } = readArguments('doctor', args, OPTIONS)
   if (positionals.length > 0) throw usageError('doctor takes no NAME', 'doctor')
@@ -22,13 +22,13 @@ export async function doctor(args: string[]): Promise<number> {
   }
   findings.sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
   process.stdout.write(`${values.json ? JSON.stringify(findings, null, 2) : asText(findings)}\n`)
-  const isUnwell = ({ level }: Finding): boolean =>
+  const isReported = ({ level }: Finding): boolean =>
     level === 'fault' || (values.strict === true && level === 'risk')
-  return findings.some(isUnwell) ? EXIT.unwell : EXIT.ok
+  return findings.some(isReported) ? EXIT.findings : EXIT.ok
 }
 
 function asText(findings: readonly Finding[]): string {
-  if (findings.length === 0) return 'This store has nothing to look at.'
+  if (findings.length === 0) return 'This store has nothing to check.'
   return table(
     ['LEVEL', 'ABOUT', 'FINDING'],
     findings.map(({ level, about, text }) => [level, about, text]),

@@ -1,21 +1,21 @@
-/** What `holdfast` exits with when the code is not the command's own; sysexits.h where it has a number. */
+/** The exit codes of `holdfast` itself; from sysexits.h where it has one. */
 export const EXIT = {
   ok: 0,
   /** `break` found nothing to break. */
   nothingHeld: 1,
   /** `doctor` found a fault; with `--strict`, or a risk. */
-  unwell: 1,
+  findings: 1,
   /** EX_USAGE */
   usage: 64,
   /** EX_UNAVAILABLE: the store could not be reached or opened. */
   storeUnavailable: 69,
-  /** EX_SOFTWARE: anything unforeseen. */
+  /** EX_SOFTWARE: an unexpected error. */
   internal: 70,
-  /** EX_TEMPFAIL: busy, or the wait ran out. */
+  /** EX_TEMPFAIL: busy, or the wait timed out. */
   notAcquired: 75,
   holdLost: 76,
   notExecutable: 126,
   notFound: 127,
-  /** A signal n ends in 128 + n, as in shells. */
+  /** 128 + n after signal n, as in shells. */
   signalled: 128,
 } as const

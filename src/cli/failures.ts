@@ -1,7 +1,7 @@
 import { type ErrorCode, HoldfastError } from '../base/errors.js'
 import { EXIT } from './exit-codes.js'
 
-/** An end of the program that the user can do something about: one line, an exit code, and what to do next. */
+/** A failure that the user can fix: one line, an exit code, and what to do next. */
 export class CliError extends Error {
   readonly exitCode: number
   readonly hint: string | undefined
@@ -37,7 +37,7 @@ export function exitCodeOf(error: unknown): number {
   return EXIT.internal
 }
 
-/** One line for people; the stack is for whoever asks with HOLDFAST_DEBUG=1. */
+/** One line for people; HOLDFAST_DEBUG=1 also shows the stack. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return oneLine(String(error))
   if (error instanceof CliError && error.hint !== undefined) return oneLine(`${error.message}. ${error.hint}`)

@@ -1,7 +1,7 @@
 const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
                    postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
                    (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
-  --space NAME     keeps applications that share a store apart`
+  --space NAME     separates applications that share a store`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store
 
@@ -24,12 +24,12 @@ Environment:
   HOLDFAST_DEBUG   1 shows the stack of an error
 
 Exit codes:
-   0  done                         75  not acquired: busy, or the wait ran out
+   0  done                         75  not acquired: busy, or the wait timed out
    1  break: nothing was held,     76  the lock was lost while the command ran
       doctor: a fault was found   126  the command cannot be executed
   64  wrong usage                 127  the command was not found
   69  store unavailable
-  70  an unforeseen error       128+n  ended by signal n
+  70  an unexpected error       128+n  ended by signal n
   Otherwise 'holdfast run' exits with the code of the command.
 `
 
@@ -38,25 +38,25 @@ const RUN = `holdfast run: run a command under a lock
 Usage:
   holdfast run NAME [options] -- COMMAND [ARGUMENT …]
 
-Waits in line for the lock NAME, runs the command, and gives the lock back when the command and
-everything it started have ended. What it leaves running in the background is ended with it.
-If the lock is lost meanwhile, all of it is ended: SIGTERM, after the grace SIGKILL.
+Waits in line for the lock NAME, runs the command, and releases the lock when the command and
+everything it started have ended. Background processes that the command leaves are ended, too.
+If the lock is lost, all its processes are ended: SIGTERM, after the grace period SIGKILL.
 
 Options:
-  --wait DURATION      how long to wait in line (default: for ever)
+  --wait DURATION      how long to wait in line (default: no limit)
   --try                do not wait at all
-  --lease DURATION     how long the lock outlives a holdfast that was killed (default 30s)
-  --max-hold DURATION  the lock is lost after this time, whatever the command does (default: none)
+  --lease DURATION     how long the lock stays taken if holdfast is killed (default 30s)
+  --max-hold DURATION  the lock is lost after this time in any case (default: none)
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
   --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
                        postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
                        (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
-  --space NAME         keeps applications that share a store apart
+  --space NAME         separates applications that share a store
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
 The command gets:
-  HOLDFAST_FENCE       the fence of the hold; hand it to whatever can refuse a stale one
+  HOLDFAST_FENCE       the fence of the hold, for resources that can refuse a stale one
   HOLDFAST_RESOURCE    the NAME
   HOLDFAST_RUN         the id of this run
 
@@ -71,7 +71,7 @@ Exit codes:
   64  wrong usage                 76  the lock was lost while the command ran
   69  store unavailable          126  the command cannot be executed
   75  not acquired: busy, or     127  the command was not found
-      the wait ran out
+      the wait timed out
 `
 
 const LS = `holdfast ls: who holds, who waits
@@ -81,7 +81,7 @@ Usage:
 
 Options:
   --prefix TEXT    only resources whose name starts with TEXT
-  --all-spaces     every space of the store, in place of one
+  --all-spaces     every space of the store instead of one
   --json           one JSON array, with dates in ISO 8601
 ${STORE_HELP}
 
@@ -97,16 +97,17 @@ Exit codes:
   69  store unavailable
 `
 
-const BREAK = `holdfast break: take a lock away from whoever holds it
+const BREAK = `holdfast break: revoke the holds of a lock
 
 Usage:
   holdfast break NAME [--fence N] [options]
 
-The robbed holder is told, and a command under 'holdfast run' is ended. The next in line gets it.
+The previous holder is told, and its command under 'holdfast run' is ended. The next in line gets
+the lock.
 
 Options:
-  --fence N        only the hold with this fence, as shown by 'holdfast ls'; so a hold that was
-                   granted in the meantime is not hit
+  --fence N        only the hold with this fence, as shown by 'holdfast ls', and none that was
+                   granted in the meantime
 ${STORE_HELP}
 
 Examples:
@@ -114,13 +115,13 @@ Examples:
   holdfast break deploy --fence 1794772800000123
 
 Exit codes:
-   0  broken; the output says who was robbed
+   0  broken; the output says whose hold it was
    1  nothing was held
   64  wrong usage
   69  store unavailable
 `
 
-const DOCTOR = `holdfast doctor: look at the live store, and say what is risky about it
+const DOCTOR = `holdfast doctor: check the live store and report risks
 
 Usage:
   holdfast doctor [--strict] [--json] [options]
@@ -135,24 +136,24 @@ Examples:
   holdfast doctor --strict --store redis://locks.internal:6379
 
 Exit codes:
-   0  no fault; there may be risks, which the output names
+   0  no fault; the output lists risks, if any
    1  a fault, or with --strict a risk; the output says what to do
   64  wrong usage
   69  store unavailable
 `
 
-const SCHEMA = `holdfast schema: print the SQL that makes what a store needs in its database
+const SCHEMA = `holdfast schema: print the SQL that creates the tables and routines of a store
 
 Usage:
   holdfast schema mysql|postgres [--schema NAME]
 
-A store makes its tables and routines by itself on first use. Where the application may not
-create them, let somebody who may run this; it is harmless where everything is there already.
+A store creates its tables and routines on first use. If the application may not create them,
+let an administrator run this SQL. It changes nothing where everything exists already.
 
 Options:
-  --schema NAME    the schema to make (default holdfast); the application names it with
-                   postgres://…?schema=NAME. With MySQL: what the names of all tables and
-                   routines begin with, as in mysql://…?prefix=NAME
+  --schema NAME    the schema to create (default holdfast); the application names it with
+                   postgres://…?schema=NAME. With MySQL: the prefix of all tables and
+                   routines, as in mysql://…?prefix=NAME
 
 Examples:
   holdfast schema postgres | psql postgres://admin@db.internal/app

@@ -4,11 +4,14 @@ import { startFailure } from './command.js'
 import { endSession, liveGroups, send } from './session.js'
 import { exitCodeOfSignal } from './signals.js'
 
-/** A running command, in a session and process group of its own, so that all of it can be ended and nothing else. */
+/**
+ * A running command in its own session and process group, so that exactly its processes can be
+ * ended.
+ */
 export class Job {
   /** The command's pid: also the number of its session and of its process group. */
   readonly session: number
-  /** The command's exit code, 128 + n for an end by signal n. */
+  /** The command's exit code, 128 + n after signal n. */
   readonly exited: Promise<number>
   #hasExited = false
 
@@ -33,22 +36,22 @@ export class Job {
     return new Job(child.pid, exited)
   }
 
-  /** As a terminal does it: to the command's process group. */
+  /** To the command's process group, as a terminal does it. */
   signal(signal: NodeJS.Signals): void {
     send(this.session, signal)
   }
 
-  /** To every process group of the session: for stopping and going on, which must leave nobody out. */
+  /** To every process group of the session: all of them must stop, or continue. */
   signalAll(signal: NodeJS.Signals): void {
     for (const group of liveGroups(this.session, this.#hasExited)) send(group, signal)
   }
 
-  /** Whether something that the command started still runs. */
+  /** Whether a process that the command started still runs. */
   get isAlive(): boolean {
     return liveGroups(this.session, this.#hasExited).length > 0
   }
 
-  /** SIGTERM to everything, after the grace SIGKILL; false if something outlived that. */
+  /** SIGTERM to all processes, after the grace period SIGKILL; false if one outlived that. */
   end(graceMs: number): Promise<boolean> {
     return endSession(this.session, graceMs, () => this.#hasExited)
   }

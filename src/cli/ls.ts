@@ -28,7 +28,7 @@ export async function ls(args: string[]): Promise<number> {
   return EXIT.ok
 }
 
-/** With `--all-spaces`, each resource says where it is. */
+/** With `--all-spaces`, each resource carries its space. */
 type Found = ResourceView & { readonly space?: string }
 type Choice = StoreChoice & {
   readonly prefix?: string | undefined
@@ -68,13 +68,13 @@ function asText(resources: readonly Found[], choice: Choice): string {
   return table(isAll ? ['SPACE', ...HEADINGS] : HEADINGS, rows)
 }
 
-/** Where it looked: in the wrong space or store, "nothing" would mislead. */
+/** Names the space and the store: the user may have chosen the wrong one. */
 function nothingFound(choice: Choice): string {
   if (choice['all-spaces'])
     return `Nothing is held and nobody waits in any space of ${describeStore(choice)}.`
   const what = choice.prefix === undefined ? '' : ` under the prefix '${choice.prefix}'`
   return `Nothing is held and nobody waits${what} in the space '${choice.space ?? 'default'}' of ${describeStore(choice)}.
-To look into every space: holdfast ls --all-spaces`
+To list every space: holdfast ls --all-spaces`
 }
 
 function row(state: 'holds' | 'waits', who: HolderView | WaiterView): string[] {

@@ -8,7 +8,7 @@ import { hideSqliteWarning } from './warnings.js'
 
 type Command = (args: string[]) => Promise<number>
 
-// Imported when asked for: `--help` and a typing mistake should not wait for a database driver to load.
+// Imported on demand: `--help` and a typing error should not wait for the rest of the library.
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run.js')).run,
   ls: async () => (await import('./ls.js')).ls,
@@ -48,7 +48,7 @@ function version(): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }
 
-// `holdfast ls | head -1` closes the pipe early; that is no error of ours.
+// `holdfast ls | head -1` closes the pipe early, which is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

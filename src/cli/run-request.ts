@@ -4,11 +4,11 @@ import { onlyName, readArguments, STORE_OPTIONS } from './arguments.js'
 import { usageError } from './failures.js'
 import type { StoreChoice } from './store.js'
 
-/** `holdfast run`, as typed. */
+/** The arguments of `holdfast run`. */
 export interface RunRequest extends StoreChoice {
   name: string
   command: [string, ...string[]]
-  /** Take the lock only if it is free at once. */
+  /** Take the lock only if it is free. */
   isTry: boolean
   waitMs: number
   leaseMs?: number
@@ -50,7 +50,8 @@ export function parseRun(args: string[]): RunRequest {
     ...(values['max-hold'] !== undefined && {
       maxHoldMs: durationMs('--max-hold', values['max-hold']),
     }),
-    // Only the program's name: arguments may hold secrets, and whoever can read the store reads labels.
+    // Only the program's name: arguments may contain secrets, and every user of the store can read
+    // labels.
     label: values.label ?? basename(file),
     graceMs: durationMs('--grace', values.grace ?? DEFAULT_GRACE),
   }
@@ -60,7 +61,7 @@ function durationMs(option: string, text: string): number {
   try {
     return toMs(text, { name: option })
   } catch {
-    // A bare number means milliseconds in code; in a shell nobody would guess that, so a unit is asked for.
+    // In a shell, a bare number of milliseconds would be a trap: a unit is required.
     throw usageError(`${option} is '${text}', but must be a duration such as 500ms, 30s or 5m`, 'run')
   }
 }

@@ -19,13 +19,14 @@ export async function run(args: string[]): Promise<number> {
   checkCommand(request.command[0])
   const signals = new SignalRelay()
   try {
-    const locks = await unlessGivenUp(openLocks(request), signals)
-    // At once: the store that was to be opened may be silent for long, and nothing is held.
-    if (locks === undefined) process.exit(exitCodeOfGivingUp(signals))
+    const locks = await unlessCancelled(openLocks(request), signals)
+    // At once: the store may not answer for long, and nothing is held.
+    if (locks === undefined) process.exit(exitCodeOfCancel(signals))
     try {
       return await runWith(locks, request, signals)
     } finally {
-      // What was held has been given back, or said to end with its lease: nothing here may hide how the command ended.
+      // The lock was released, or ends with its lease: a failure here must not hide the command's
+      // exit code.
       await locks.close().catch(() => {})
     }
   } finally {
@@ -35,18 +36,18 @@ export async function run(args: string[]): Promise<number> {
 
 async function runWith(locks: Holdfast, request: RunRequest, signals: SignalRelay): Promise<number> {
   const hold = await take(locks, request, signals)
-  if (hold === undefined) return exitCodeOfGivingUp(signals)
+  if (hold === undefined) return exitCodeOfCancel(signals)
   try {
     return await runUnder(hold, request, signals)
   } finally {
-    await giveBack(hold)
+    await release(hold)
   }
 }
 
-/** The hold; undefined when a signal came first. */
+/** The hold; undefined if a signal came first. */
 async function take(locks: Holdfast, request: RunRequest, signals: SignalRelay): Promise<Hold | undefined> {
   const mutex = locks.mutex(request.name)
-  const options: AcquireOptions = { label: request.label, signal: signals.givenUp }
+  const options: AcquireOptions = { label: request.label, signal: signals.cancelled }
   if (request.leaseMs !== undefined) options.lease = request.leaseMs
   if (request.maxHoldMs !== undefined) options.maxHold = request.maxHoldMs
   try {
@@ -64,7 +65,7 @@ async function take(locks: Holdfast, request: RunRequest, signals: SignalRelay):
 }
 
 async function runUnder(hold: Hold, request: RunRequest, signals: SignalRelay): Promise<number> {
-  if (signals.received !== undefined) return exitCodeOfGivingUp(signals)
+  if (signals.received !== undefined) return exitCodeOfCancel(signals)
   if (!hold.isValid)
     throw new CliError(EXIT.holdLost, `lost the lock on '${hold.resource}' before the command was started`)
   const run = systemEnv.id()
@@ -77,18 +78,18 @@ async function runUnder(hold: Hold, request: RunRequest, signals: SignalRelay): 
       HOLDFAST_RUN: run,
     })
     watchdog.guard(job.session)
-    passOnSignals(signals, job, hold)
+    forwardSignals(signals, job, hold)
     return await outcome(job, hold, request)
   } finally {
     watchdog.dismiss()
   }
 }
 
-/** Resolves when the command and all that it started have ended: the lock is not given back before. */
+/** Resolves when the command and all its processes have ended: the lock is not released before. */
 async function outcome(job: Job, hold: Hold, request: RunRequest): Promise<number> {
   const code = await Promise.race([job.exited, whenLost(hold)])
   const wasHeld = hold.isValid
-  // First the signal, then the words: every moment counts when somebody else may hold the lock already.
+  // The signal comes before the message: another process may hold the lock already.
   const ending = job.isAlive ? job.end(request.graceMs) : undefined
   if (!wasHeld) sayLost(hold)
   else if (ending) say('the command has ended; ending the processes that it left behind')
@@ -111,10 +112,11 @@ function whenLost(hold: Hold): Promise<undefined> {
   })
 }
 
-function passOnSignals(signals: SignalRelay, job: Job, hold: Hold): void {
-  signals.passOnTo({
+function forwardSignals(signals: SignalRelay, job: Job, hold: Hold): void {
+  signals.forwardTo({
     signal: (signal) => job.signal(signal),
-    // Ctrl-Z reaches only holdfast. Stopped, it cannot keep the lock: so the command stops first, and goes on only with a lock.
+    // Ctrl-Z reaches only holdfast, which cannot renew the lock while it is stopped. So the command
+    // stops first, and continues only if the lock is still held.
     suspend: () => job.signalAll('SIGSTOP'),
     resume: () => {
       if (hold.isValid) job.signalAll('SIGCONT')
@@ -122,24 +124,24 @@ function passOnSignals(signals: SignalRelay, job: Job, hold: Hold): void {
   })
 }
 
-async function giveBack(hold: Hold): Promise<void> {
+async function release(hold: Hold): Promise<void> {
   try {
     await hold.release()
   } catch (error) {
     say(
-      `the lock on '${hold.resource}' ends with its lease, as it could not be given back: ${describeFailure(error)}`,
+      `the lock on '${hold.resource}' ends with its lease, because the release failed: ${describeFailure(error)}`,
     )
   }
 }
 
-async function unlessGivenUp<T>(work: Promise<T>, signals: SignalRelay): Promise<T | undefined> {
-  const givenUp = new Promise<undefined>((resolve) => {
-    signals.givenUp.addEventListener('abort', () => resolve(undefined), { once: true })
+async function unlessCancelled<T>(work: Promise<T>, signals: SignalRelay): Promise<T | undefined> {
+  const cancelled = new Promise<undefined>((resolve) => {
+    signals.cancelled.addEventListener('abort', () => resolve(undefined), { once: true })
   })
-  return Promise.race([work, givenUp])
+  return Promise.race([work, cancelled])
 }
 
-function exitCodeOfGivingUp(signals: SignalRelay): number {
+function exitCodeOfCancel(signals: SignalRelay): number {
   return exitCodeOfSignal(signals.received ?? 'SIGTERM')
 }
 

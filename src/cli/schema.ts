@@ -5,7 +5,10 @@ import { usageError } from './failures.js'
 
 const OPTIONS = { schema: { type: 'string' } } as const
 
-/** Prints the SQL that makes what a store needs, for those whose applications may not create it. */
+/**
+ * Prints the SQL that creates what a store needs, for applications that may not create it
+ * themselves.
+ */
 export async function schema(args: string[]): Promise<number> {
   const { values, positionals } = readArguments('schema', args, OPTIONS)
   const [store = '', ...others] = positionals

@@ -1,8 +1,8 @@
 import { constants } from 'node:os'
 import { EXIT } from './exit-codes.js'
 
-/** What a terminal, a service manager or an operator sends to a command; SIGTSTP and SIGCONT need more than passing on. */
-const PASSED_ON = [
+/** The signals that are forwarded to the command. SIGTSTP and SIGCONT need more than that. */
+const FORWARDED = [
   'SIGINT',
   'SIGTERM',
   'SIGHUP',
@@ -13,34 +13,35 @@ const PASSED_ON = [
   'SIGWINCH',
 ] as const
 
-/** The code by which shells report an end by signal. */
+/** The exit code that shells report after a signal. */
 export function exitCodeOfSignal(signal: NodeJS.Signals): number {
   return EXIT.signalled + constants.signals[signal]
 }
 
-/** What becomes of the signals once a command runs. */
+/** Where the signals go once a command runs. */
 export interface SignalTarget {
   signal(signal: NodeJS.Signals): void
   /** Before `holdfast` is stopped (Ctrl-Z). */
   suspend(): void
-  /** After `holdfast` went on. */
+  /** After `holdfast` continued. */
   resume(): void
 }
 
 /**
- * Catches the signals from the very start, so that none of them can end or stop `holdfast` beside a running command. Until a
- * command runs, the first one means "give up"; from then on each goes to the command.
+ * Catches the signals from the start, so that none of them can end or stop `holdfast` while a
+ * command runs. Before that, the first signal cancels the wait; from then on each goes to the
+ * command.
  */
 export class SignalRelay {
-  /** Aborts, with the signal's name as reason, when one arrives before there is a command to pass it to. */
-  readonly givenUp: AbortSignal
+  /** Aborts, with the signal's name as reason, if one arrives before a command runs. */
+  readonly cancelled: AbortSignal
   readonly #controller = new AbortController()
   readonly #listeners = new Map<NodeJS.Signals, () => void>()
   #target: SignalTarget | undefined
 
   constructor() {
-    this.givenUp = this.#controller.signal
-    for (const signal of PASSED_ON) this.#listen(signal, () => this.#pass(signal))
+    this.cancelled = this.#controller.signal
+    for (const signal of FORWARDED) this.#listen(signal, () => this.#forward(signal))
     this.#listen('SIGTSTP', () => {
       this.#target?.suspend()
       process.kill(process.pid, 'SIGSTOP')
@@ -48,12 +49,12 @@ export class SignalRelay {
     this.#listen('SIGCONT', () => this.#target?.resume())
   }
 
-  /** The signal that made us give up, if one did. */
+  /** The signal that cancelled the wait, if one did. */
   get received(): NodeJS.Signals | undefined {
-    return this.givenUp.aborted ? (this.givenUp.reason as NodeJS.Signals) : undefined
+    return this.cancelled.aborted ? (this.cancelled.reason as NodeJS.Signals) : undefined
   }
 
-  passOnTo(target: SignalTarget): void {
+  forwardTo(target: SignalTarget): void {
     this.#target = target
   }
 
@@ -62,9 +63,9 @@ export class SignalRelay {
     this.#listeners.clear()
   }
 
-  #pass(signal: NodeJS.Signals): void {
+  #forward(signal: NodeJS.Signals): void {
     if (this.#target !== undefined) this.#target.signal(signal)
-    // A resized window is no reason to leave the line.
+    // A resized window does not cancel the wait.
     else if (signal !== 'SIGWINCH') this.#controller.abort(signal)
   }
 

@@ -10,7 +10,10 @@ export interface StoreChoice {
   space?: string | undefined
 }
 
-/** `--store`, else HOLDFAST_STORE, else one SQLite file of this user, so that any two shells meet without set-up. */
+/**
+ * `--store`, else HOLDFAST_STORE, else the user's SQLite file, so that two shells meet without
+ * set-up.
+ */
 function urlOf({ store }: StoreChoice): string {
   return store ?? (process.env['HOLDFAST_STORE'] || defaultStore())
 }
@@ -37,7 +40,7 @@ function defaultStore(): string {
   } catch (error) {
     throw new CliError(
       EXIT.storeUnavailable,
-      `the folder of the default store cannot be made: ${(error as Error).message}`,
+      `the folder of the default store cannot be created: ${(error as Error).message}`,
       'Name another store with --store or HOLDFAST_STORE',
     )
   }
@@ -46,7 +49,7 @@ function defaultStore(): string {
 
 function defaultStorePath(): string {
   const state = process.env['XDG_STATE_HOME']
-  // The XDG specification says that a relative path is to be ignored.
+  // By the XDG specification, a relative path is ignored.
   const folder = state !== undefined && isAbsolute(state) ? state : join(homedir(), '.local', 'state')
   return join(folder, 'holdfast', 'locks.db')
 }

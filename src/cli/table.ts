@@ -12,9 +12,12 @@ export function table(headings: string[], rows: string[][]): string {
     .join('\n')
 }
 
-/** Names and labels are anybody's text: control characters must not reach the terminal. */
+/**
+ * Escapes control characters: names and labels come from other users and must not reach the
+ * terminal raw.
+ */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches them on purpose
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })

@@ -1,6 +1,6 @@
 /**
- * Node 22 and later warn that `node:sqlite` is experimental. Whoever runs `holdfast` did not choose that module and can do
- * nothing about it, so this one warning is dropped; every other one still comes through.
+ * Drops the warning of Node 22 and later that `node:sqlite` is experimental: the user of `holdfast`
+ * did not choose that module. All other warnings are shown.
  */
 export function hideSqliteWarning(): void {
   const emitWarning = process.emitWarning.bind(process) as (...args: unknown[]) => void

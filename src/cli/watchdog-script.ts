@@ -1,16 +1,18 @@
 /**
- * The watchdog. POSIX shell, no other tool than `sleep`.
+ * The watchdog, in POSIX shell. It needs no other tool than `sleep`.
  *
- * Arguments: the grace in milliseconds; a text that the command, and nobody else, has in its environment.
+ * Arguments: the grace period in milliseconds; a text that only the command has in its environment.
  * Input, line by line: "watch SESSION STARTED", "alive SECONDS", "done".
- * When the seconds of the last "alive" have passed, or the input ends without "done": SIGTERM to every process group of the
- * session, after the grace SIGKILL.
+ * When the seconds of the last "alive" have passed, or the input ends without "done": SIGTERM to
+ * every process group of the session, after the grace period SIGKILL.
  *
- * If `holdfast` was killed or stopped in the very moment after starting the command, no "watch" came: then the watchdog looks for the
- * leader of a session that has the text in its environment. (The shells' `read` leaves out the NULs between the variables.)
+ * If `holdfast` was killed or stopped right after it started the command, no "watch" came. Then the
+ * watchdog searches for the session leader that has the text in its environment. (The shell's
+ * `read` drops the NULs between the variables.)
  *
- * Numbers of processes are used again. As long as one process of the session lives, the kernel does not give its number to
- * another; when all are gone and a stranger has it, its start time differs, and the watchdog leaves it alone.
+ * Process ids are reused. While one process of the session lives, the kernel does not reuse its id.
+ * When all have ended and another process has it, its start time differs, and the watchdog ignores
+ * it.
  */
 export const WATCHDOG_SCRIPT = `
 grace=$1 mark=$2 session= started= timer=

@@ -5,23 +5,24 @@ import { say } from './failures.js'
 import { startOf } from './session.js'
 import { WATCHDOG_SCRIPT } from './watchdog-script.js'
 
-const LOOK_AT_LEAST_EVERY_MS = 5000
-const LOOK_AT_MOST_EVERY_MS = 50
+const LONGEST_INTERVAL_MS = 5000
+const SHORTEST_INTERVAL_MS = 50
 
 /**
- * A small shell in a session of its own that ends the command when `holdfast` cannot: it was killed with SIGKILL (the pipe
- * ends without "done"), or it was stopped or stuck until the hold's validity ran out (no "alive" came in time).
+ * A small shell in its own session that ends the command when `holdfast` cannot: it was killed with
+ * SIGKILL (the pipe ends without "done"), or it was stopped or stuck until the hold expired (no
+ * "alive" came in time).
  */
 export class Watchdog {
   readonly #hold: Hold
   readonly #shell: ChildProcess
-  #toldUntilMs = 0
-  #cancelLook = (): void => {}
+  #reportedUntilMs = 0
+  #cancelCheck = (): void => {}
   #isDismissed = false
 
   /**
-   * To be made before the command is started, so that there is no moment in which the command runs unguarded. The mark is a
-   * text in the environment that the command will have.
+   * Made before the command starts, so that the command never runs unguarded. The mark is a text in
+   * the environment of the command.
    */
   constructor(hold: Hold, graceMs: number, mark: string) {
     this.#hold = hold
@@ -33,46 +34,45 @@ export class Watchdog {
       stdio: ['pipe', 'ignore', 'ignore'],
     })
     const gone = () => {
-      if (!this.#isDismissed)
-        say('the watchdog is gone: should holdfast be killed now, the command would go on')
+      if (!this.#isDismissed) say('the watchdog has ended: if holdfast is killed now, the command goes on')
     }
     this.#shell.once('error', gone)
     this.#shell.once('exit', gone)
     this.#shell.stdin?.on('error', () => {}) // its end is reported above
     this.#shell.unref()
-    this.#look()
+    this.#check()
   }
 
   /** Names the session of the command that was started. */
   guard(session: number): void {
-    // The start time tells the command from a stranger that gets its number later.
-    this.#tell(`watch ${session} ${startOf(session)}`)
-    this.#tellValidity()
+    // The start time distinguishes the command from a later process with the same pid.
+    this.#send(`watch ${session} ${startOf(session)}`)
+    this.#reportValidity()
   }
 
   /** Nothing is left to guard. */
   dismiss(): void {
     this.#isDismissed = true
-    this.#cancelLook()
+    this.#cancelCheck()
     this.#shell.stdin?.end('done\n')
   }
 
-  #look(): void {
+  #check(): void {
     const leftMs = Math.max(0, this.#hold.remainingMs)
-    // It grows by renewals only.
-    if (systemEnv.now() + leftMs > this.#toldUntilMs + 1) this.#tellValidity()
-    // The closer the end, the closer we look: a renewal in the last moment must reach the shell before its timer does.
-    const lookMs = Math.min(LOOK_AT_LEAST_EVERY_MS, Math.max(LOOK_AT_MOST_EVERY_MS, leftMs / 4))
-    this.#cancelLook = systemEnv.timer(lookMs, () => this.#look(), { keepAlive: false })
+    // It grows only with a renewal.
+    if (systemEnv.now() + leftMs > this.#reportedUntilMs + 1) this.#reportValidity()
+    // More often near the end: a late renewal must reach the shell before its timer fires.
+    const checkMs = Math.min(LONGEST_INTERVAL_MS, Math.max(SHORTEST_INTERVAL_MS, leftMs / 4))
+    this.#cancelCheck = systemEnv.timer(checkMs, () => this.#check(), { keepAlive: false })
   }
 
-  #tellValidity(): void {
+  #reportValidity(): void {
     const leftMs = Math.max(0, this.#hold.remainingMs)
-    this.#toldUntilMs = systemEnv.now() + leftMs
-    this.#tell(`alive ${(leftMs / 1000).toFixed(3)}`)
+    this.#reportedUntilMs = systemEnv.now() + leftMs
+    this.#send(`alive ${(leftMs / 1000).toFixed(3)}`)
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     this.#shell.stdin?.write(`${line}\n`)
   }
 }

@@ -1,12 +1,12 @@
-/** What the admission rule needs to know of a claim. */
+/** The part of a claim that the admission rule needs. */
 export interface Place {
   readonly permits: number
   readonly granted: boolean
 }
 
 /**
- * The one admission rule: the granted claims of a line are its longest prefix whose permits fit the capacity.
- * Gives the claims that are to be granted now, in order. The line is read only as far as needed.
+ * The one admission rule: the granted claims of a line are its longest prefix whose permits fit the
+ * capacity. Returns the claims to grant now, in order. Reads the line only as far as needed.
  */
 export function admit<C extends Place>(line: Iterable<C>, capacity: number): C[] {
   const admitted: C[] = []
@@ -22,8 +22,9 @@ export function admit<C extends Place>(line: Iterable<C>, capacity: number): C[]
 }
 
 /**
- * What a waiting claim waits for. First come those that bar it each by themselves (a writer bars a reader: all of these must
- * leave); if no single claim does, any of the ones ahead leaving may help. Empty: nothing bars it.
+ * The claims that a waiting claim waits for: those that each block it alone (a writer blocks a
+ * reader), which must all leave. If no single claim does, all claims ahead: any of them may make
+ * room. Empty: nothing blocks it.
  */
 export function blockers<C extends Place>(line: Iterable<C>, claim: C, capacity: number): C[] {
   const ahead: C[] = []
@@ -33,6 +34,6 @@ export function blockers<C extends Place>(line: Iterable<C>, claim: C, capacity:
   }
   const used = ahead.reduce((sum, other) => sum + other.permits, 0)
   if (used + claim.permits <= capacity) return []
-  const barring = ahead.filter((other) => other.permits + claim.permits > capacity)
-  return barring.length > 0 ? barring : ahead
+  const blocking = ahead.filter((other) => other.permits + claim.permits > capacity)
+  return blocking.length > 0 ? blocking : ahead
 }

@@ -2,19 +2,20 @@ import { HoldfastError } from '../base/errors.js'
 import { FLOOR_SKEW_MS, HIGHEST_FENCE } from './constants.js'
 
 interface FenceInput {
-  /** The last fence that the store gave out. */
+  /** The last fence that the store gave. */
   last: number
-  /** The highest fence that the claiming client has seen of this resource; 0 if none. */
+  /** The highest fence of this resource that the client has seen; 0: none. */
   floor: number
   /** The store's wall clock. */
   wallMs: number
-  /** How many successive fences are taken; the answer is the first. */
+  /** How many successive fences to take; the result is the first. */
   block: number
 }
 
 /**
- * The next fence by a hybrid logical clock: above the last one, above what the client has seen, and not behind the clock in
- * microseconds. The clock only matters when the store has lost its counter; the counter alone keeps the order while it lives.
+ * The next fence by a hybrid logical clock: above the last one, above what the client has seen, and
+ * not below the wall clock in microseconds. The counter alone keeps the order; the clock matters
+ * only after the store has lost its counter.
  */
 export function nextFence({ last, floor, wallMs, block }: FenceInput): number {
   const clockUs = Math.floor(wallMs * 1000)

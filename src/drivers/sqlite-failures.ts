@@ -38,11 +38,14 @@ const BY_TEXT: readonly (readonly [text: string, code: number])[] = [
   ['file is not a database', NOTADB],
 ]
 
-/** The primary result code of a driver's error; null if it is no error of SQLite. Each driver tells it in its own way. */
+/**
+ * The primary result code of a driver's error; null if it is no SQLite error. Each driver reports
+ * it differently.
+ */
 export function resultCode(error: unknown): number | null {
   if (!(error instanceof Error)) return null
   const { errcode, rawCode, code } = error as { errcode?: unknown; rawCode?: unknown; code?: unknown }
-  // The low byte is the primary code; the rest says more, such as BUSY_SNAPSHOT or IOERR_WRITE.
+  // The low byte is the primary code; the rest is the detail, such as BUSY_SNAPSHOT or IOERR_WRITE.
   if (typeof errcode === 'number') return errcode & 255
   if (typeof rawCode === 'number' && rawCode !== 0) return rawCode & 255
   const name = typeof code === 'string' ? /^SQLITE_([A-Z]+)/.exec(code)?.[1] : undefined
@@ -51,7 +54,7 @@ export function resultCode(error: unknown): number | null {
   return whileOpening(error.message)
 }
 
-/** The node:sqlite of Deno tells no code for what fails in `exec` or while opening. */
+/** Deno's node:sqlite gives no code for failures of `exec` and of opening. */
 function byText(message: string): number {
   return BY_TEXT.find(([text]) => message.startsWith(text))?.[1] ?? 1
 }
@@ -65,15 +68,16 @@ function whileOpening(message: string): number | null {
   return code === undefined ? null : Number(code) & 255
 }
 
-/** Whether another process has the file just now, so that the same thing can be tried again in a moment. */
+/** Whether another process has the file right now, so that a retry may succeed. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED || code === PROTOCOL
 }
 
 /**
- * Whether the database handle can be used further after this error. It must be after our own: a process that found the file under
- * another machine's clock must not open it anew and move the times back.
+ * Whether the database handle is still usable after this error. It is after our own errors: a
+ * process that found the file under another machine's clock must not open it again, which would
+ * shift the times back.
  */
 export function leavesHandleUsable(error: unknown): boolean {
   return error instanceof HoldfastError || resultCode(error) === FULL
@@ -85,7 +89,6 @@ export function busyTooLong(path: string, cause: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'sqlite', cause, retryable: true })
 }
 
-/** The caller gave a path that cannot be meant. */
 export function refused(message: string): HoldfastError {
   return new HoldfastError('INVALID_ARGUMENT', message, { store: 'sqlite' })
 }
@@ -94,7 +97,7 @@ export function unavailable(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'sqlite', cause })
 }
 
-/** A driver's error in our words. Ours pass unchanged. */
+/** A driver's error as one of ours. Our own errors stay as they are. */
 export function explain(error: unknown, path: string): HoldfastError {
   if (error instanceof HoldfastError) return error
   const details = { store: 'sqlite', cause: error }
@@ -111,7 +114,7 @@ export function explain(error: unknown, path: string): HoldfastError {
       )
     case CORRUPT:
       return unavailable(
-        `${path} is damaged; stop all its users, move it and its -wal and -shm files away, start again`,
+        `${path} is damaged; stop all processes that use it, move it and its -wal and -shm files away, start again`,
         error,
       )
     case FULL:
@@ -127,13 +130,13 @@ export function explain(error: unknown, path: string): HoldfastError {
   }
 }
 
-/** SQLite says only "cannot open"; the file system knows why. */
+/** SQLite reports only "cannot open"; the file system has the reason. */
 function explainPath(path: string, cause: unknown): HoldfastError {
   const folder = dirname(path)
   if (isFolder(path))
     return refused(`${path} is a folder; give the path of a file in it, such as ${path}/locks.db`)
   if (!isFolder(folder))
-    return refused(`The folder ${folder} does not exist; make it first: mkdir -p '${folder}'`)
+    return refused(`The folder ${folder} does not exist; create it first: mkdir -p '${folder}'`)
   if (!isWritable(folder) || (exists(path) && !isWritable(path)))
     return unavailable(
       `This process may not write ${path}; it must be able to write the file and its folder`,

@@ -1,38 +1,41 @@
 import { HoldfastError } from '../base/errors.js'
 import { firstLine, type Loader } from './packages.js'
 
-export type DriverName = 'node:sqlite' | 'libsql' | 'better-sqlite3'
+export type SqliteDriverName = 'node:sqlite' | 'libsql' | 'better-sqlite3'
 
-/** What a column can hold here. Blobs and integers beyond 2^53 are never stored. */
-export type Value = string | number | null
-export type Cells = Readonly<Record<string, Value>>
+/** The values of a column. Blobs and integers above 2^53 are never stored. */
+export type SqliteValue = string | number | null
+export type Cells = Readonly<Record<string, SqliteValue>>
 
-export interface Statement {
-  /** Says how many rows changed. */
-  run(...values: Value[]): number
-  get(...values: Value[]): Cells | undefined
-  all(...values: Value[]): Cells[]
+export interface SqliteStatement {
+  /** Returns how many rows changed. */
+  run(...values: SqliteValue[]): number
+  get(...values: SqliteValue[]): Cells | undefined
+  all(...values: SqliteValue[]): Cells[]
 }
 
-/** The part of SQLite that is used here. There is no lazy cursor: one that is left half read would pin an old snapshot. */
-export interface Database {
+/**
+ * The part of SQLite that we use. It has no lazy cursor: one left half read would pin an old
+ * snapshot.
+ */
+export interface SqliteDatabase {
   exec(sql: string): void
-  prepare(sql: string): Statement
+  prepare(sql: string): SqliteStatement
   close(): void
 }
 
-export interface Driver {
-  readonly name: DriverName
-  open(path: string): Database
+export interface SqliteDriver {
+  readonly name: SqliteDriverName
+  open(path: string): SqliteDatabase
 }
 
 interface ForeignStatement {
-  run(...values: Value[]): { changes: number | bigint }
-  get(...values: Value[]): unknown
-  all(...values: Value[]): unknown[]
+  run(...values: SqliteValue[]): { changes: number | bigint }
+  get(...values: SqliteValue[]): unknown
+  all(...values: SqliteValue[]): unknown[]
 }
 
-/** What the drivers have in common, told structurally, so that none of them is needed to compile. */
+/** What the drivers have in common. Structural, so that none of them is needed to compile. */
 interface ForeignDatabase {
   exec(sql: string): unknown
   prepare(sql: string): ForeignStatement
@@ -41,8 +44,8 @@ interface ForeignDatabase {
 
 type DatabaseClass = new (path: string, options?: { timeout: number }) => ForeignDatabase
 
-/** In the order in which they are looked for. */
-const LOADERS: Readonly<Record<DriverName, Loader>> = {
+/** In order of preference. */
+const LOADERS: Readonly<Record<SqliteDriverName, Loader>> = {
   'node:sqlite': async () => {
     try {
       return { module: await import('node:sqlite') }
@@ -66,10 +69,10 @@ const LOADERS: Readonly<Record<DriverName, Loader>> = {
   },
 }
 
-/** Loads the named driver, or the first that can be had: the one of Node itself, else what is installed. */
-export async function loadDriver(wanted?: DriverName): Promise<Driver> {
+/** Loads the named driver, or the first that is available: Node's own, else an installed one. */
+export async function loadDriver(wanted?: SqliteDriverName): Promise<SqliteDriver> {
   const failures: string[] = []
-  for (const name of wanted === undefined ? (Object.keys(LOADERS) as DriverName[]) : [wanted]) {
+  for (const name of wanted === undefined ? (Object.keys(LOADERS) as SqliteDriverName[]) : [wanted]) {
     try {
       return adapt(name, await databaseClass(name))
     } catch (error) {
@@ -83,51 +86,52 @@ export async function loadDriver(wanted?: DriverName): Promise<Driver> {
   })
 }
 
-/** Runs `work` in a transaction of its own; if it throws, nothing of it has happened. */
-export function inTransaction<T>(database: Database, begin: string, work: () => T): T {
+/** Runs `work` in a transaction. If it throws, the transaction is rolled back. */
+export function inTransaction<T>(database: SqliteDatabase, begin: string, work: () => T): T {
   database.exec(begin)
   try {
     const result = work()
     database.exec('COMMIT')
     return result
   } catch (error) {
-    // After some failures SQLite has rolled back by itself, and says that there is nothing to undo.
+    // Fails where SQLite has rolled back by itself.
     attempt(() => database.exec('ROLLBACK'))
     throw error
   }
 }
 
-/** Runs `work`; not being able to is fine. */
+/** Runs `work` and ignores its failure. */
 export function attempt(work: () => void): void {
   try {
     work()
   } catch {
-    // Not being able to is fine where this is used.
+    // The callers do not depend on it.
   }
 }
 
-async function databaseClass(name: DriverName): Promise<DatabaseClass> {
+async function databaseClass(name: SqliteDriverName): Promise<DatabaseClass> {
   const loaded = await LOADERS[name]()
   if ('error' in loaded) throw loaded.error
   const module = loaded.module as { default?: DatabaseClass; DatabaseSync?: DatabaseClass }
   const found = name === 'node:sqlite' ? module.DatabaseSync : module.default
   if (!found) throw new Error('has no database class')
-  // better-sqlite3 loads its native part only now, and it may have been built for another Node.
+  // better-sqlite3 loads its native part only here; it may be built for another version of Node.
   new found(':memory:').close()
   return found
 }
 
-function adapt(name: DriverName, Found: DatabaseClass): Driver {
+function adapt(name: SqliteDriverName, Found: DatabaseClass): SqliteDriver {
   return {
     name,
     open(path) {
-      // Never SQLite's own waiting: it blocks the event loop, and starves some of several processes.
+      // SQLite's own busy timeout blocks the event loop, and lets some processes starve.
       const database = new Found(path, { timeout: 0 })
       return {
         exec: (sql) => void database.exec(sql),
         prepare: (sql) => adaptStatement(database.prepare(sql)),
         close() {
-          // libsql closes only once its statements are garbage; until then the file should be complete without the -wal file.
+          // libsql closes a handle only when it is garbage collected. The file must be complete
+          // without its -wal before.
           if (name === 'libsql') attempt(() => database.exec('PRAGMA wal_checkpoint(TRUNCATE)'))
           database.close()
         },
@@ -136,7 +140,7 @@ function adapt(name: DriverName, Found: DatabaseClass): Driver {
   }
 }
 
-function adaptStatement(statement: ForeignStatement): Statement {
+function adaptStatement(statement: ForeignStatement): SqliteStatement {
   return {
     run: (...values) => Number(statement.run(...values).changes),
     get: (...values) => statement.get(...values) as Cells | undefined,

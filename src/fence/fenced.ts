@@ -2,25 +2,30 @@ import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 
 /**
- * What a guard needs to know of a hold: the hold itself, or the resource and fence that came from one through a header or a queue.
- * A hold that shares its resource with others (a reader, a permit of a semaphore) is refused: its fence orders nothing.
+ * What a guard needs: a hold, or the resource and fence of one that came through a header or a
+ * queue. A hold that shares its resource (a reader, a semaphore permit) is refused: its fence
+ * orders nothing.
  */
 export interface Fenced {
-  /** The name of what is held. */
+  /** The name of the held resource. */
   readonly resource: string
-  /** The number of the hold. */
+  /** The fence of the hold. */
   readonly fence: number
-  /** A hold says whether it has its resource for itself. What came over a wire was checked before it was sent. */
+  /**
+   * false: the hold shares its resource. Left out in data from a request, which its sender checked.
+   */
   readonly isExclusive?: boolean | undefined
 }
 
-/** Where fences are remembered, one number for each resource: the SQL guards, the Redis guard and `memoryGuard` are such. */
+/**
+ * Remembers the newest fence of each resource: the SQL guards, the Redis guard and `memoryGuard`.
+ */
 export interface FenceRegister {
-  /** Remembers the fence, or throws STALE_FENCE if a newer one of the same resource has been here. */
+  /** Remembers the fence. Throws STALE_FENCE if a newer one of the same resource was seen. */
   check(hold: Fenced): void | Promise<void>
 }
 
-/** The fence of an exclusive hold, or a fence that came from one. Anything else is refused before it is sent. */
+/** The fence of an exclusive hold, or a plain fence. Throws INVALID_ARGUMENT for anything else. */
 export function fenceOf(hold: Fenced | number): number {
   const fence = typeof hold === 'object' && hold !== null ? hold.fence : hold
   if (!Number.isSafeInteger(fence) || fence < 1)
@@ -33,14 +38,14 @@ export function fenceOf(hold: Fenced | number): number {
   return fence
 }
 
-/** The same, with the name of the resource: for guards that remember fences by it. */
+/** The same with the resource, for guards that remember fences by resource. */
 export function checkFenced(hold: Fenced): Fenced {
   if (typeof hold !== 'object' || hold === null)
-    throw invalid('A hold, or { resource, fence }, is needed here: a fence is remembered by its resource')
+    throw invalid('A hold, or { resource, fence }, is needed here: fences are remembered by resource')
   return { resource: checkName(hold.resource, 'The resource'), fence: fenceOf(hold) }
 }
 
-/** Throws STALE_FENCE if a newer fence has been seen. An equal one is the same holder again, and passes. */
+/** Throws STALE_FENCE if a newer fence was seen. An equal one is the same holder, and passes. */
 export function refuseStale(hold: Fenced | number, newestFence: number): void {
   const fence = fenceOf(hold)
   if (newestFence <= fence) return

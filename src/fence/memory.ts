@@ -1,13 +1,13 @@
 import { checkFenced, type Fenced, type FenceRegister, refuseStale } from './fenced.js'
 
-/** A register in this process. It answers at once. */
+/** A register in this process. It is synchronous. */
 export interface MemoryGuard extends FenceRegister {
   check(hold: Fenced): void
 }
 
 /**
- * Remembers fences in this process: for tests, and for a service that has one process only. It forgets them when the process
- * ends, and keeps one number for each resource until then.
+ * Remembers fences in this process: for tests, and for a service with a single process. It keeps
+ * one number for each resource until the process ends.
  *
  * @example
  * ```ts

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 
-/** As wide as the column, and below every index limit. */
+/** The width of the column; below every index limit. */
 const MOST_KEY_CHARACTERS = 255
 
-/** A name in visible ASCII without blanks or commas, for headers and indexed columns. `decodeURIComponent` gives it back. */
+/** A name in visible ASCII without blanks or commas. `decodeURIComponent` reverses it. */
 export function encodeName(name: string): string {
   return encodeURIComponent(name).replaceAll('%3A', ':').replaceAll('%2F', '/')
 }
 
 /**
- * The name as the key of a table: the same text for the same name whatever the collation, and short enough for every index.
- * A hash cannot be taken for a name: there a percent sign is followed by two hexadecimal digits.
+ * The name as a table key: independent of the collation, and short enough for every index. A hash
+ * cannot look like a name, where two hexadecimal digits follow a percent sign.
  */
 export function nameKey(name: string): string {
   const encoded = encodeName(name)

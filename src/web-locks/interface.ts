@@ -1,6 +1,6 @@
 /**
- * Gives a class the shape that an interface has in a browser: its members can be enumerated, it names itself, and it counts no
- * arguments of its constructor.
+ * Gives a class the shape of an interface in a browser: enumerable members, a string tag, and a
+ * constructor of length 0.
  */
 export function shapeAsInterface(
   type: { prototype: object },

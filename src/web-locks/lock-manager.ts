@@ -7,21 +7,21 @@ import type { LockKind } from '../primitives/options.js'
 import { SHARED } from '../primitives/read-write.js'
 import { type Entered, enter, type LockContext, leave } from '../primitives/reentry.js'
 import { holdOf, lostUnnoticed, settled } from '../primitives/run.js'
+import { CallbackOrder, type CallbackSlot } from './callback-order.js'
 import { closedClient, lockLost } from './dom-exception.js'
 import { shapeAsInterface } from './interface.js'
 import { Lock } from './lock.js'
 import { resourceOf } from './names.js'
 import { checkRequest, type LockRequest, toRequest } from './request.js'
 import { snapshot } from './snapshot.js'
-import { type Turn, Turns } from './turns.js'
 import type { LockGrantedCallback, LockManagerOptions, LockManagerSnapshot, LockOptions } from './types.js'
 import { Unanswered } from './unanswered.js'
 
-/** A store that is silent about one lock shall not keep another one taken. */
-const PATIENCE_MS = 100
+/** A store that does not answer for one lock must not keep another lock taken for longer. */
+const LONGEST_WAIT_MS = 100
 
 /**
- * The Web Locks API of browsers, across machines: what `navigator.locks` is there. See `docs/web-locks.md`.
+ * The Web Locks API of browsers (`navigator.locks`), across machines. See `docs/web-locks.md`.
  *
  * @example
  * ```ts
@@ -39,7 +39,7 @@ export class LockManager {
   readonly #context: LockContext
   readonly #options: LockManagerOptions
   readonly #unanswered = new Unanswered()
-  readonly #turns = new Turns()
+  readonly #callbackOrder = new CallbackOrder()
 
   constructor(locks: Holdfast, options: LockManagerOptions = {}) {
     if (!(locks instanceof Holdfast))
@@ -51,8 +51,9 @@ export class LockManager {
   }
 
   /**
-   * Asks for a lock, and calls back when it is granted. It is held until what the callback returned has settled; then, after its
-   * release, the promise settles in the same way. It rejects with an AbortError when the lock is stolen or lost in the meantime.
+   * Requests a lock and calls back when it is granted. The lock is held until the promise that the
+   * callback returned has settled. After the release, `request` settles in the same way. It rejects
+   * with an AbortError if the lock is stolen or lost before.
    *
    * @example
    * ```ts
@@ -72,26 +73,26 @@ export class LockManager {
     const request = toRequest(name, options, callback)
     this.#throwIfClosed()
     checkRequest(request)
-    const turn = this.#turns.take()
+    const slot = this.#callbackOrder.open()
     try {
-      const found = await this.#enter(request, turn)
-      await turn.come(this.#context.engine.env)
+      const found = await this.#enter(request, slot)
+      await slot.wait(this.#context.engine.env)
       const { callback: onGranted, signal } = request
       if (!found) return onGranted(null)
-      // Aborted when it was granted already, but its callback not called yet.
+      // Aborted after the grant, but before the callback.
       if (signal?.aborted) {
         void leave(this.#context.engine, found)
         throw signal.reason
       }
       return this.#whileHeld(request, holdOf(this.#context, found))
     } finally {
-      turn.end()
+      slot.end()
     }
   }
 
   /**
-   * Who holds and who waits, for every lock of the space. By the time you read the answer it may have changed: for people, not for
-   * decisions.
+   * Who holds and who waits, for every lock of the space. The answer may be outdated when you read
+   * it: use it for display, not for decisions.
    *
    * @example
    * ```ts
@@ -119,15 +120,21 @@ export class LockManager {
     }
   }
 
-  /** The claim is handed to the store before anything is awaited, so requests arrive in the order in which they are made. */
-  async #enter({ name, mode, ifAvailable, steal, signal }: LockRequest, turn: Turn): Promise<Entered | null> {
+  /**
+   * The claim goes to the store before any await, so requests arrive in the order in which they are
+   * made.
+   */
+  async #enter(
+    { name, mode, ifAvailable, steal, signal }: LockRequest,
+    slot: CallbackSlot,
+  ): Promise<Entered | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
     const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
     const kind: LockKind = { resource: resourceOf(name), permits, ...same }
     const onAnswer = this.#unanswered.add()
     const onWaiting = (): void => {
       onAnswer()
-      turn.end()
+      slot.end()
     }
     const limits = { waitMs: ifAvailable ? 0 : Infinity, signal, onWaiting }
     try {
@@ -139,7 +146,10 @@ export class LockManager {
     }
   }
 
-  /** Settles at once when the lock is stolen or lost: the callback goes on, but what becomes of it is nobody's business any more. */
+  /**
+   * Rejects at once if the lock is stolen or lost. The callback goes on, but its outcome is
+   * ignored.
+   */
   #whileHeld({ name, mode, callback }: LockRequest, hold: Hold): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const onLoss = (): void => reject(lockLost(name, hold.signal.reason))
@@ -148,9 +158,11 @@ export class LockManager {
 
       const run = async (): Promise<void> => {
         const outcome = await settled(() => callback(new Lock(name, mode, hold)))
-        // What it has requested comes before its release: its other requests are called back before those that wait for this lock.
-        await this.#unanswered.waitAtMost(this.#context.engine.env, PATIENCE_MS)
-        // A failed release hides neither the value nor the error of the callback: the lock ends with its lease.
+        // Its own requests come before its release: they are called back before the waiters of this
+        // lock.
+        await this.#unanswered.waitAtMost(this.#context.engine.env, LONGEST_WAIT_MS)
+        // The lock ends with its lease, so a failed release must not hide the outcome of the
+        // callback.
         const wasHeld = await hold.release().catch(() => true)
         if ('error' in outcome) reject(outcome.error)
         else if (!wasHeld) reject(lockLost(name, hold.lostBecause ?? lostUnnoticed(hold.resource)))
@@ -165,7 +177,10 @@ export class LockManager {
   }
 }
 
-/** What the specification wants the caller to see. Failures of the store, of which it knows nothing, pass as they are. */
+/**
+ * The error that the specification requires. It does not cover failures of the store, which stay as
+ * they are.
+ */
 function inWebTerms(error: unknown, signal: AbortSignal | undefined): unknown {
   if (!(error instanceof HoldfastError)) return error
   if (error.code === 'ABORTED') return signal?.reason

@@ -2,7 +2,7 @@ import { Hold } from '../engine/hold.js'
 import { shapeAsInterface } from './interface.js'
 import type { LockMode } from './types.js'
 
-/** What the callback of `request` gets: the lock as it was asked for. */
+/** The lock that the callback of `request` gets. */
 export class Lock {
   readonly #name: string
   readonly #mode: LockMode
@@ -26,16 +26,16 @@ export class Lock {
   }
 
   /**
-   * Aborts when the lock is stolen or lost, with a HOLD_LOST error as its reason: stop working then. Not in the specification, which
-   * tells only the caller of `request`.
+   * Aborts when the lock is stolen or lost, with a HOLD_LOST error as its reason: stop working
+   * then. Not in the specification, which tells only the caller of `request`.
    */
   get signal(): AbortSignal {
     return this.#hold.signal
   }
 
   /**
-   * The number of this hold: greater than that of every earlier one of this name. Hand it to whatever checks fences. Not in the
-   * specification, which knows one machine only.
+   * The fence of this hold: greater than that of every earlier hold of this name. Give it to the
+   * guard at the resource. Not in the specification, which is about one machine.
    */
   get fence(): number {
     return this.#hold.fence

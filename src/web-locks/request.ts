@@ -13,11 +13,11 @@ export interface LockRequest {
 
 /** Converts the arguments as Web IDL does; throws TypeErrors. */
 export function toRequest(name: unknown, options: unknown, callback: unknown): LockRequest {
-  // Not String(), which takes a symbol.
+  // String() would accept a symbol.
   return { name: `${name}`, ...toOptions(options), callback: toCallback(callback) }
 }
 
-/** Throws a NotSupportedError for what contradicts itself. */
+/** Throws a NotSupportedError for options that exclude each other. */
 export function checkRequest({ name, mode, ifAvailable, steal, signal }: LockRequest): void {
   if (name.startsWith('-')) throw notSupported("The name of a lock cannot begin with '-'")
   if (steal && ifAvailable) throw notSupported("'steal' and 'ifAvailable' cannot be used together")

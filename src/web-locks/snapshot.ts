@@ -5,7 +5,10 @@ import { clientOf } from '../engine/operator.js'
 import { nameOf } from './names.js'
 import type { LockInfo, LockManagerSnapshot } from './types.js'
 
-/** All locks of the space, whoever made them: a mutex is an exclusive lock, a reader a shared one. A semaphore is no lock. */
+/**
+ * All locks of the space: a mutex is an exclusive lock, a reader a shared one. Semaphores are left
+ * out.
+ */
 export async function snapshot(engine: Engine): Promise<LockManagerSnapshot> {
   const held: LockInfo[] = []
   const pending: LockInfo[] = []

@@ -1,40 +1,45 @@
 import type { Duration } from '../base/duration.js'
 import type { Lock } from './lock.js'
 
-/** `exclusive`: one holder. `shared`: any number of holders, but no exclusive one beside them. */
+/**
+ * `exclusive`: one holder. `shared`: any number of holders, but no exclusive one at the same time.
+ */
 export type LockMode = 'exclusive' | 'shared'
 
 export interface LockOptions {
   /** Default `'exclusive'`. */
   mode?: LockMode | undefined
-  /** Do not wait: if the lock is not to be had at once, the callback gets null. Default false. */
+  /** Do not wait: if the lock is not free, the callback gets null. Default false. */
   ifAvailable?: boolean | undefined
-  /** Take the lock from whoever holds it, before all who wait. Default false. */
+  /** Revoke all holds of the lock, and go ahead of all waiters. Default false. */
   steal?: boolean | undefined
-  /** Gives up waiting when aborted, with the signal's reason. Has no effect once the lock is granted. */
+  /** Its abort ends the wait, with the signal's reason. No effect once the lock is granted. */
   signal?: AbortSignal | undefined
 }
 
-/** Gets the lock, or null with `ifAvailable` when it was not to be had. The lock is held until what it returns has settled. */
+/**
+ * Gets the lock, or null with `ifAvailable` if it was not free. The lock is held until the returned
+ * promise settles.
+ */
 export type LockGrantedCallback<T> = (lock: Lock | null) => T
 
 export interface LockInfo {
   name: string
   mode: LockMode
-  /** The same for all locks of one `Holdfast` client, unlike that of any other. */
+  /** The same for all locks of one `Holdfast` client, and unique to it. */
   clientId: string
 }
 
 export interface LockManagerSnapshot {
   held: LockInfo[]
-  /** For each name, in the order in which they were requested. */
+  /** In order of their requests, for each name. */
   pending: LockInfo[]
 }
 
 export interface LockManagerOptions {
   /**
-   * How long a lock stays taken when the process of its holder dies or is cut off; while that lives, it is renewed.
-   * Default `'30s'`.
+   * How long a lock stays taken after its holder's process dies or loses the store. A living
+   * process renews it. Default `'30s'`.
    */
   lease?: Duration | undefined
 }

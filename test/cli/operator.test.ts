@@ -8,7 +8,7 @@ test('an empty store: ls says so, ls --json is an empty array, break ends with 1
   const empty = await bench.holdfast(['ls', '--space', 'shop', '--prefix', 'order:']).done
   expect(empty.code).toBe(0)
   expect(empty.stdout).toMatch(
-    /^Nothing is held and nobody waits under the prefix 'order:' in the space 'shop' of sqlite:.*locks\.db\.\nTo look into every space: holdfast ls --all-spaces\n$/,
+    /^Nothing is held and nobody waits under the prefix 'order:' in the space 'shop' of sqlite:.*locks\.db\.\nTo list every space: holdfast ls --all-spaces\n$/,
   )
   expect(await bench.lines()).toEqual([])
   expect(await bench.holdfast(['break', 'a']).done).toMatchObject({

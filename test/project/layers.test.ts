@@ -23,6 +23,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   'index.ts': ['base', 'contract', 'engine', 'primitives'],
 }
 
+/** Folders of src/stores that are no stores: every store may import from them. */
+const SHARED_BY_STORES = ['embedded']
+
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
 function importsOf(file: string): string[] {
@@ -37,14 +40,18 @@ function layerOf(path: string): string {
   return path.split('/')[0] ?? ''
 }
 
+function storesMayShare(file: string, target: string): boolean {
+  const [folder, targetFolder] = [file, target].map((path) => path.split('/')[1] ?? '')
+  return folder === targetFolder || SHARED_BY_STORES.includes(targetFolder ?? '')
+}
+
 describe('the layers', () => {
   it.each(files)('%s imports only downwards', (file) => {
     const layer = layerOf(file)
     for (const specifier of importsOf(file).filter((name) => name.startsWith('.'))) {
       const target = relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts')
       const targetLayer = layerOf(target)
-      const isOwn =
-        targetLayer === layer && (layer !== 'stores' || target.split('/')[1] === file.split('/')[1])
+      const isOwn = targetLayer === layer && (layer !== 'stores' || storesMayShare(file, target))
       expect(isOwn || MAY_IMPORT[layer]?.includes(targetLayer), `${file} imports ${target}`).toBe(true)
     }
   })
@@ -71,7 +78,7 @@ describe('the layers', () => {
 })
 
 describe('every store', () => {
-  const stores = readdirSync(join(src, 'stores'))
+  const stores = readdirSync(join(src, 'stores')).filter((folder) => !SHARED_BY_STORES.includes(folder))
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
   it.each(stores)('%s has a conformance run, a page and an export', (store) => {

@@ -21,11 +21,11 @@ function fakeFile(failures: unknown[] = []) {
     work()
   }
   const file = {
-    change(work: () => void) {
-      transact('change', work)
+    write(work: () => void) {
+      transact('write', work)
       return []
     },
-    look: (work: () => void) => transact('look', work),
+    read: (work: () => void) => transact('read', work),
     isReplaced: () => false,
     version: () => 1,
     close: () => void log.push('close'),
@@ -33,31 +33,31 @@ function fakeFile(failures: unknown[] = []) {
   return { log, file: file as unknown as LockFile }
 }
 
-/** By a clock that stands still: a turn ends early where ten milliseconds have passed, whatever they passed with. */
+/** With a clock that stands still: a batch ends after ten milliseconds, whatever they were spent on. */
 function batchesOf(file: LockFile, env: Env = testEnv(0)): Batches {
   return new Batches({ path: '/x.db', env, open: async () => file, tell: () => {}, replaced: () => {} })
 }
 
-describe('calls of one turn', () => {
+describe('calls of one event loop iteration', () => {
   it('share a transaction, in the order in which they came', async () => {
     const { file, log } = fakeFile()
     const batches = batchesOf(file)
     const order: number[] = []
     const calls = Array.from({ length: 100 }, (_, index) => batches.submit(() => order.push(index)))
     await Promise.all(calls)
-    expect(log).toEqual(['change'])
+    expect(log).toEqual(['write'])
     expect(order).toEqual(Array.from({ length: 100 }, (_, index) => index))
   })
 
-  it('only look when all of them only look', async () => {
+  it('only read when all of them only read', async () => {
     const { file, log } = fakeFile()
     const batches = batchesOf(file)
-    await Promise.all([batches.submit(() => 1, { isLook: true }), batches.submit(() => 2, { isLook: true })])
-    await Promise.all([batches.submit(() => 1, { isLook: true }), batches.submit(() => 2)])
-    expect(log).toEqual(['look', 'change'])
+    await Promise.all([batches.submit(() => 1, { isRead: true }), batches.submit(() => 2, { isRead: true })])
+    await Promise.all([batches.submit(() => 1, { isRead: true }), batches.submit(() => 2)])
+    expect(log).toEqual(['read', 'write'])
   })
 
-  it('are split when they take long, so that others get a turn', async () => {
+  it('are split when they take long, so that other processes get the file', async () => {
     const { file, log } = fakeFile()
     const env = testEnv(0)
     const batches = batchesOf(file, env)
@@ -65,7 +65,7 @@ describe('calls of one turn', () => {
       env.nowMs += 4
     }
     await Promise.all(Array.from({ length: 9 }, () => batches.submit(slow)))
-    expect(log).toEqual(['change', 'change', 'change'])
+    expect(log).toEqual(['write', 'write', 'write'])
   })
 
   it('come after renewals, which cannot wait for thousands of others', async () => {
@@ -88,7 +88,7 @@ describe('calls of one turn', () => {
     const runs: string[] = []
     const { file } = fakeFile()
     let commits = 0
-    file.change = (work) => {
+    file.write = (work) => {
       work()
       commits += 1
       if (commits < 3) throw new Busy()
@@ -110,7 +110,7 @@ describe('calls of one turn', () => {
         reason: { code: 'STORE_UNAVAILABLE', retryable: true },
       })
     expect(await batches.submit(() => 3)).toBe(3)
-    expect(log).toEqual(['change fails', 'close', 'change'])
+    expect(log).toEqual(['write fails', 'close', 'write'])
   })
 
   it('do not fail for what one of them did wrong', async () => {
@@ -124,7 +124,7 @@ describe('calls of one turn', () => {
       batches.submit(() => 3),
     ])
     expect(results).toMatchObject([{ value: 1 }, { reason: { code: 'UNSUPPORTED' } }, { value: 3 }])
-    expect(log).toEqual(['change', 'change'])
+    expect(log).toEqual(['write', 'write'])
   })
 })
 
@@ -166,7 +166,7 @@ describe('a file that somebody else has', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(16)
   })
 
-  it('does not keep anybody from looking', async () => {
+  it('does not block reads', async () => {
     const path = tempFolder().path('locks.db')
     const client = connect(sqlite(path, { env: testEnv(1_000_000) }))
     await client.claim(request('r', '1'))

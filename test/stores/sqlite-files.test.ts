@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { HoldfastError } from '../../src/base/errors.js'
-import type { Database } from '../../src/drivers/sqlite.js'
+import type { SqliteDatabase } from '../../src/drivers/sqlite.js'
 import { isBusy } from '../../src/drivers/sqlite-failures.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { prepareFile } from '../../src/stores/sqlite/schema.js'
@@ -112,8 +112,8 @@ describe('a file that another process is just making', () => {
   it('shows nothing or everything', async () => {
     const path = tempFolder().path('locks.db')
     const [mine, others] = [await openRaw(path), await openRaw(path)]
-    const make = (database: Database): void => prepareFile(database, path, () => {})
-    const attempt = (database: Database): boolean => {
+    const make = (database: SqliteDatabase): void => prepareFile(database, path, () => {})
+    const attempt = (database: SqliteDatabase): boolean => {
       try {
         make(database)
         return true
@@ -123,7 +123,7 @@ describe('a file that another process is just making', () => {
       }
     }
     let looks = 0
-    const interrupted: Database = {
+    const interrupted: SqliteDatabase = {
       ...mine,
       prepare(sql) {
         // The other one comes between the look at the mark and the look at the tables.

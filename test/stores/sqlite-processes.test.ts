@@ -118,7 +118,7 @@ describe('processes that compete', () => {
   }
 })
 
-describe('a wire', () => {
+describe('a socket', () => {
   it('wakes a process that waits', async () => {
     const path = tempFolder().path('locks.db')
     const client = connect(sqlite(path))

@@ -101,7 +101,7 @@ describe('the SQLite store', () => {
     expect(watcher.news).toHaveLength(1)
   })
 
-  it('works where no wire can be laid', async () => {
+  it('works where no socket can be made', async () => {
     const folder = tempFolder()
     const path = folder.path('locks.db')
     const { writeFileSync } = await import('node:fs')

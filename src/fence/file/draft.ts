@@ -3,17 +3,20 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 
-/** The file itself, whatever links lead to it, so that all its writers look for its fence under one name. */
+/** The real path, so that all writers find its fence under one name, whatever links they use. */
 export async function resolveFile(path: string): Promise<string> {
   const absolute = resolve(path)
   const real =
     (await orUndefined(realpath(absolute))) ?? join(await resolveFolder(absolute), basename(absolute))
   const found = await orUndefined(stat(real))
-  if (found && !found.isFile()) throw invalid(`${path} is no regular file; give the path of a file`)
+  if (found && !found.isFile()) throw invalid(`${path} is not a regular file; give the path of a file`)
   return real
 }
 
-/** Writes the data to a new file beside `target`, on the disk, with the permissions that `target` has. Gives its path. */
+/**
+ * Writes the data to a new file beside `target`, with its permissions, and syncs it. Returns its
+ * path.
+ */
 export async function writeDraft(target: string, data: string | Uint8Array): Promise<string> {
   const draft = join(dirname(target), `.holdfast-${systemEnv.id()}.tmp`)
   const mode = (await orUndefined(stat(target)))?.mode
@@ -31,7 +34,7 @@ export async function writeDraft(target: string, data: string | Uint8Array): Pro
   return draft
 }
 
-/** Makes a rename in the folder last. Where folders cannot be synced (Windows) there is nothing to do. */
+/** Makes a rename in the folder durable. Does nothing where folders cannot be synced (Windows). */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await orUndefined(open(folder, 'r'))
   await orUndefined(handle?.sync())
@@ -42,7 +45,7 @@ async function resolveFolder(path: string): Promise<string> {
   const folder = dirname(path)
   const real = await orUndefined(realpath(folder))
   if (real === undefined)
-    throw invalid(`The folder ${folder} does not exist; make it first: mkdir -p '${folder}'`)
+    throw invalid(`The folder ${folder} does not exist; create it first: mkdir -p '${folder}'`)
   return real
 }
 

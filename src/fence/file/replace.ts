@@ -11,20 +11,21 @@ import { SideDatabase } from './side-database.js'
 
 export interface ReplaceFileOptions {
   /**
-   * The side database that remembers the newest fence of each file. All writers of a file must use the same one. Otherwise
-   * `.holdfast-fence.db` in the folder of the file.
+   * The side database that remembers the newest fence of each file. All writers of a file must use
+   * the same one. Default: `.holdfast-fence.db` in the folder of the file.
    */
   database?: string | undefined
-  /** How long to wait for other writers; a turn takes milliseconds. Otherwise 10 s. */
+  /** How long to wait for other writers; each takes milliseconds. Default 10 s. */
   wait?: Duration | undefined
 }
 
 /**
- * Replaces a file as a whole, unless a newer fence has written it: then STALE_FENCE, and the file stays as it is. A file that is
- * missing is made. Readers see the old content or the new one, never a part.
+ * Replaces a whole file. Throws STALE_FENCE, and leaves the file as it is, if a newer fence has
+ * written it. A missing file is created. Readers see the old content or the new one, never a part.
  *
- * The data goes to a new file beside it; check and rename happen inside one transaction of a side database, so that two
- * writers cannot pass the check together. Local disks only, as for every SQLite file.
+ * The data goes to a new file beside it. The check and the rename happen inside one transaction of
+ * a side database, so that two writers cannot pass the check together. Local disks only, as for
+ * every SQLite file.
  *
  * @example
  * ```ts

@@ -3,8 +3,8 @@ import { fenceHeaders } from './header.js'
 import { PROBLEM_TYPE, STALE_TYPE } from './problem.js'
 
 /**
- * `fetch` under a hold: sends its fence, and throws STALE_FENCE if the other side refuses it. Every other response is handed out
- * as it is.
+ * `fetch` under a hold: sends its fence, and throws STALE_FENCE if the server refuses it. Every
+ * other response is returned as it is.
  *
  * @example
  * ```ts
@@ -21,7 +21,7 @@ export async function fencedFetch(
   hold: Fenced,
   input: string | URL | Request,
   init: RequestInit = {},
-  /** Another function of that kind, such as one that logs or retries. */
+  /** A replacement for `fetch`, such as one that logs or retries. */
   fetcher: typeof fetch = fetch,
 ): Promise<Response> {
   const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined))
@@ -32,15 +32,15 @@ export async function fencedFetch(
   return response
 }
 
-/** The newest fence that a refusal tells; 0 if the conflict is about something else. */
+/** The newest fence in a refusal; 0 if the conflict has another cause. */
 async function newestIn(response: Response, hold: Fenced): Promise<number> {
-  // The caller may want to read the body of somebody else's problem.
+  // The caller may want to read the body of another problem.
   const problem: unknown = await response
     .clone()
     .json()
     .catch(() => null)
   const { type, newestFence } = Object(problem) as { type?: unknown; newestFence?: unknown }
   if (type !== STALE_TYPE) return 0
-  // A refusal stays one even if it does not say by which fence, or speaks of another resource that the other side checks as well.
+  // It is a refusal also if it names no fence, or another resource that the server checks as well.
   return Math.max(typeof newestFence === 'number' ? newestFence : 0, fenceOf(hold) + 1)
 }

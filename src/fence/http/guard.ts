@@ -6,16 +6,17 @@ import { FENCE_HEADER, parseFence } from './header.js'
 import { type FenceProblem, malformed, missing, PROBLEM_TYPE, problemOf, wrongResource } from './problem.js'
 
 export interface HttpGuardOptions {
-  /** Whether a request without a fence gets through to the handler. Otherwise it is refused with 428. */
+  /** true: a request without a fence reaches the handler. Default: it is refused with 428. */
   optional?: boolean | undefined
   /**
-   * The resource that a request to this address is about. A fence of another one is refused with 400. Without this function the
-   * resource in the header is believed. The URL is a whole one in fetch style, and begins with the path in connect style.
+   * The resource that a request is about. A fence of another one is refused with 400. Default: the
+   * resource in the header. The URL is complete in fetch style, and begins with the path in connect
+   * style.
    */
   resource?: ((request: { method: string; url: string }) => string) | undefined
 }
 
-/** What the fetch-style handler is given besides the request; undefined only with `optional`. */
+/** A fetch-style handler. `fenced` is undefined only with `optional`. */
 export type FencedHandler = (request: Request, fenced: Fenced | undefined) => Response | Promise<Response>
 
 /** A request of `node:http`, express or connect, with the fence that came with it. */
@@ -24,9 +25,9 @@ export type FencedRequest = IncomingMessage & { fenced?: Fenced; originalUrl?: s
 type Next = (error?: unknown) => void
 
 /**
- * Refuses requests with a stale fence: 409 and a problem document. **By itself this only narrows the window**: a request that passed
- * can be held up before it writes. So hand the fence on to the guarded write of your handler; its STALE_FENCE becomes a 409, too.
- * Made by `httpGuard`.
+ * Refuses requests with a stale fence: 409 and a problem document. **By itself this only narrows
+ * the window**: a request that passed can be delayed before it writes. So hand the fence to the
+ * guarded write of your handler; its STALE_FENCE becomes a 409, too. Made by `httpGuard`.
  */
 export class HttpGuard {
   readonly #register: FenceRegister
@@ -39,7 +40,7 @@ export class HttpGuard {
   }
 
   /**
-   * A fetch-style handler that lets only those requests through to yours that carry a fence which is not stale.
+   * A fetch-style handler that calls yours only for requests whose fence is not stale.
    *
    * @example
    * ```ts
@@ -68,7 +69,7 @@ export class HttpGuard {
   }
 
   /**
-   * Middleware for express, connect and the like. The fence is in `request.fenced`.
+   * Middleware for express, connect and similar frameworks. The fence is in `request.fenced`.
    *
    * @example
    * ```ts
@@ -98,7 +99,8 @@ export class HttpGuard {
   }
 
   /**
-   * Error middleware for express: answers the STALE_FENCE of a handler's own guarded write with 409, and passes every other error on.
+   * Error middleware for express: answers the STALE_FENCE of a guarded write with 409, and passes
+   * every other error to `next`.
    *
    * @example
    * ```ts
@@ -111,7 +113,7 @@ export class HttpGuard {
    * }
    * ```
    */
-  // Express takes a function for error middleware by its four parameters.
+  // Express recognises error middleware by its four parameters.
   readonly connectError = (
     error: unknown,
     _request: IncomingMessage,
@@ -123,7 +125,7 @@ export class HttpGuard {
     else next(error)
   }
 
-  /** The fence of a request that may go on, or the problem. */
+  /** The fence of a request that may proceed, or the problem. */
   async #admit(
     header: string | null | undefined,
     request: { method: string; url: string },
@@ -141,8 +143,8 @@ export class HttpGuard {
 }
 
 /**
- * A guard for an HTTP service, over a register that all its processes share: `sqliteGuard`, `postgresGuard`, `mysqlGuard` or
- * `redisGuard`; `memoryGuard` if there is one process only.
+ * A guard for an HTTP service, with a register that all its processes share: `sqliteGuard`,
+ * `postgresGuard`, `mysqlGuard` or `redisGuard`; `memoryGuard` for a single process.
  *
  * @example
  * ```ts
@@ -156,7 +158,7 @@ export class HttpGuard {
 export function httpGuard(register: FenceRegister, options: HttpGuardOptions = {}): HttpGuard {
   if (typeof register?.check !== 'function')
     throw invalid(
-      'httpGuard() takes where fences are remembered, such as postgresGuard(pool) or memoryGuard()',
+      'httpGuard() needs a register that remembers fences, such as postgresGuard(pool) or memoryGuard()',
     )
   return new HttpGuard(
     register,

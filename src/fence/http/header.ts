@@ -6,7 +6,7 @@ import { encodeName } from '../names.js'
 export const FENCE_HEADER = 'Holdfast-Fence'
 
 /**
- * The header for a request that is made under a hold. Refuses a hold that is not exclusive.
+ * The header for a request under a hold. Refuses a hold that is not exclusive.
  *
  * @example
  * ```ts
@@ -24,8 +24,8 @@ export function fenceHeaders(hold: Fenced): Record<string, string> {
 }
 
 /**
- * What a header says; undefined if there is none. Text that is no fence is INVALID_ARGUMENT. (A header that was sent twice arrives
- * as one with a comma, and is refused, too.)
+ * The fence in a header; undefined if there is no header. Throws INVALID_ARGUMENT for other text,
+ * also for a header that was sent twice, which arrives as one with a comma.
  *
  * @example
  * ```ts

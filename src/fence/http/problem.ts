@@ -3,18 +3,18 @@ import type { HoldfastError } from '../../base/errors.js'
 export const PROBLEM_TYPE = 'application/problem+json'
 export const STALE_TYPE = 'urn:holdfast:problem:stale-fence'
 
-/** A problem document (RFC 9457): what the body of a refusal says. */
+/** A problem document (RFC 9457): the body of a refusal. */
 export interface FenceProblem {
   type: string
   title: string
   status: 400 | 409 | 428
   detail: string
-  /** With status 409: the resource, and the newest fence that was seen of it. */
+  /** With status 409: the resource, and its newest fence. */
   resource?: string
   newestFence?: number
 }
 
-/** The problem that answers this error, if it is one of a fence. */
+/** The problem document for a STALE_FENCE error; undefined for any other. */
 export function problemOf(error: unknown): FenceProblem | undefined {
   // By its code: the guard that refused may come from another copy of this package.
   if (!(error instanceof Error) || !('code' in error) || error.code !== 'STALE_FENCE') return undefined
@@ -34,7 +34,7 @@ export function malformed(detail: string): FenceProblem {
 }
 
 export function wrongResource(expected: string, given: string): FenceProblem {
-  const detail = `This request is about '${expected}', but the fence is one of '${given}'; send the fence of the lock that protects it`
+  const detail = `This request is about '${expected}', but the fence belongs to '${given}'; send the fence of the lock that protects it`
   return {
     type: 'urn:holdfast:problem:wrong-resource',
     title: 'Fence of another resource',

@@ -6,17 +6,21 @@ import { type Evaluate, evaluator, type RedisClient, type RedisValue } from './c
 import { redisFenceKey, resourceFenceKey } from './keys.js'
 import { CHECK_SCRIPT, guardScript, newestIn, SET_SCRIPT } from './script.js'
 
-/** What a guarded script is given, besides the fence. */
+/** The keys and arguments of a guarded script, without the fence. */
 export interface GuardedScript {
-  /** Its KEYS, at least one. The fence is remembered beside the first: let every script that writes the same data begin with it. */
+  /**
+   * Its KEYS, at least one. The fence is remembered beside the first: all scripts for that data
+   * must begin with it.
+   */
   keys: string[]
   /** Its ARGV. */
   arguments?: RedisValue[] | undefined
 }
 
 /**
- * Guarded writes in Redis or Valkey; check and write are one script. The fence key never expires: without it a stale write would
- * pass, so delete it only together with the lock. Made by `redisGuard`.
+ * Guarded writes in Redis or Valkey; check and write are one script. The fence key never expires:
+ * without it a stale write would pass, so delete it only together with the lock. Made by
+ * `redisGuard`.
  */
 export class RedisGuard implements FenceRegister {
   readonly #evaluate: Evaluate
@@ -27,7 +31,7 @@ export class RedisGuard implements FenceRegister {
   }
 
   /**
-   * Sets a key, unless a newer fence has written it: then STALE_FENCE. A key that is missing is made.
+   * Sets a key. Throws STALE_FENCE if a newer fence has written it. A missing key is created.
    *
    * @example
    * ```ts
@@ -44,7 +48,8 @@ export class RedisGuard implements FenceRegister {
   }
 
   /**
-   * Runs a Lua script, unless a newer fence has been seen beside its first key: then STALE_FENCE, and nothing of it is done.
+   * Runs a Lua script. Throws STALE_FENCE, and does nothing, if a newer fence was seen beside its
+   * first key.
    *
    * @example
    * ```ts
@@ -70,8 +75,8 @@ export class RedisGuard implements FenceRegister {
   }
 
   /**
-   * Checks the fence of a resource and remembers it: STALE_FENCE if a newer one was here. By itself it only tells what was true a
-   * moment ago; for a write in Redis use `set` or `run`.
+   * Checks the fence of a resource and remembers it. Throws STALE_FENCE if a newer one was seen.
+   * The result may be outdated when you get it: for a write in Redis use `set` or `run`.
    */
   async check(hold: Fenced): Promise<void> {
     await this.#guarded(hold, CHECK_SCRIPT, resourceFenceKey(checkFenced(hold).resource), [], [])

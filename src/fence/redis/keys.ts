@@ -1,6 +1,7 @@
 /**
- * The key beside `key` that remembers its newest fence. In a cluster both must be in one slot: a key with a hash tag keeps it, and
- * any other becomes the tag. (Only a key that has a closing brace but no tag cannot be matched; a cluster refuses it with CROSSSLOT.)
+ * The key beside `key` that remembers its newest fence. In a cluster both must be in one slot: a
+ * key with a hash tag keeps it, and any other key becomes the tag. (A key with a closing brace but
+ * no tag cannot be matched; a cluster refuses it with CROSSSLOT.)
  *
  * @example
  * ```ts
@@ -10,11 +11,11 @@
  * ```
  */
 export function redisFenceKey(key: string): string {
-  // The two beginnings differ, so that 'a' and '{a}' do not share a fence.
+  // Two prefixes, so that 'a' and '{a}' do not share a fence.
   return /^[^{]*\{[^}]+\}/.test(key) ? `holdfast:fence-of:${key}` : `holdfast:fence:{${key}}`
 }
 
-/** Where `check` remembers the fence of a resource: apart from the keys of values. */
+/** Where `check` remembers the fence of a resource: not among the fences of keys. */
 export function resourceFenceKey(resource: string): string {
   return `holdfast:fence-of-resource:${resource}`
 }

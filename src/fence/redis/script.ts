@@ -1,12 +1,14 @@
 /**
- * Puts the check in front of a Lua script. Keys and arguments of the result: first the fence key and the fence, then those of the
- * body, which finds its own in KEYS and ARGV as if it stood alone. The body is plain Lua, without a `#!` line.
+ * Puts the check in front of a Lua script. The result takes the fence key and the fence before the
+ * keys and arguments of the body, which finds its own in KEYS and ARGV as if it ran alone. The body
+ * is plain Lua, without a `#!` line.
  *
  * KEYS[1]  the fence key: the newest fence as text, without expiry
  * ARGV[1]  the fence of the writer
  * Result   that of the body; or an error reply `STALE_FENCE <newest>`, and nothing is changed
  *
- * Fences are compared as numbers (doubles, exact up to 2^53) but stored as the text that was sent: Lua would print 1.79e+15.
+ * Fences are compared as numbers (doubles, exact up to 2^53) but stored as the given text: Lua
+ * would print 1.79e+15.
  *
  * @example
  * ```ts
@@ -30,10 +32,10 @@ for i = 2, #ARGV do arguments[i - 1] = ARGV[i] end
 return body(keys, arguments)`
 }
 
-/** Guards nothing but the fence itself. */
+/** Checks and remembers the fence, and does nothing else. */
 export const CHECK_SCRIPT = guardScript('return 1')
 
-/** KEYS[1] the key, ARGV[1] its new value. Ends an expiry that the key had, as SET does. */
+/** KEYS[1] the key, ARGV[1] its new value. Removes the key's expiry, as SET does. */
 export const SET_SCRIPT = guardScript("redis.call('SET', KEYS[1], ARGV[1]) return 1")
 
 /** The newest fence, if the error is a refusal by the script; else undefined. */

@@ -1,8 +1,8 @@
 import { HoldfastError } from '../../base/errors.js'
-import type { Answer, Plan } from './plans.js'
-import type { Statement } from './statements.js'
+import type { Plan, StatementResult } from './plans.js'
+import type { GuardStatement } from './statements.js'
 
-/** The part of `node:sqlite`, `better-sqlite3` and `libsql` that is used. */
+/** The part of `node:sqlite`, `better-sqlite3` and `libsql` that we use. */
 export interface SqliteClient {
   prepare(sql: string): SqliteClientStatement
 }
@@ -29,10 +29,10 @@ export interface MysqlClient {
   query(sql: string, values: any): Promise<any>
 }
 
-/** Makes one call of a driver. */
-export type Runner = (statement: Statement) => Promise<Answer>
+/** Runs one statement through a driver. */
+export type StatementRunner = (statement: GuardStatement) => Promise<StatementResult>
 
-export function sqliteRunner(client: SqliteClient): (statement: Statement) => Answer {
+export function sqliteRunner(client: SqliteClient): (statement: GuardStatement) => StatementResult {
   return ({ sql, values, isRead }) => {
     const prepared = client.prepare(sql)
     if (isRead) return { rows: prepared.all(...(values as never[])), changes: 0 }
@@ -40,7 +40,7 @@ export function sqliteRunner(client: SqliteClient): (statement: Statement) => An
   }
 }
 
-export function postgresRunner(client: PgClient | PostgresJsClient): Runner {
+export function postgresRunner(client: PgClient | PostgresJsClient): StatementRunner {
   if ('unsafe' in client)
     return async ({ sql, values }) => {
       const rows = await client.unsafe(sql, [...values])
@@ -52,10 +52,11 @@ export function postgresRunner(client: PgClient | PostgresJsClient): Runner {
   }
 }
 
-export function mysqlRunner(client: MysqlClient): Runner {
+export function mysqlRunner(client: MysqlClient): StatementRunner {
   return async ({ sql, values, isRead }) => {
     const reply = await client.query(sql, [...values])
-    // mysql2 answers [result, fields], mariadb the result alone. A result is an array of rows, or counts.
+    // mysql2 answers [result, fields], mariadb the result alone. A result is an array of rows, or
+    // counts.
     const result = Array.isArray(reply) && (!isRead || Array.isArray(reply[0])) ? reply[0] : reply
     if (isRead) return { rows: result, changes: 0 }
     if (typeof result?.affectedRows !== 'number')
@@ -67,13 +68,13 @@ export function mysqlRunner(client: MysqlClient): Runner {
   }
 }
 
-export function runNow<T>(plan: Plan<T>, run: (statement: Statement) => Answer): T {
+export function runNow<T>(plan: Plan<T>, run: (statement: GuardStatement) => StatementResult): T {
   let step = plan.next()
   while (!step.done) step = plan.next(run(step.value))
   return step.value
 }
 
-export async function runLater<T>(plan: Plan<T>, run: Runner): Promise<T> {
+export async function runLater<T>(plan: Plan<T>, run: StatementRunner): Promise<T> {
   let step = plan.next()
   while (!step.done) step = plan.next(await run(step.value))
   return step.value

@@ -1,16 +1,19 @@
 import { invalid } from '../../base/errors.js'
 
-/** How the databases differ. Everything else about a guarded write is the same text for all of them. */
+/** The differences between the databases. The rest of a guarded write is the same text for all. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres' | 'mysql'
   readonly quote: '"' | '`'
   /** The placeholder of the value with this number; the first is 1. */
   placeholder(number: number): string
-  /** The end of an INSERT into the side table: what to do with a row that is there. `value` is the new fence once more. */
+  /**
+   * The end of an INSERT into the side table, for a row that exists. `value` is the new fence
+   * again.
+   */
   onConflict(value: string): string
-  /** The end of a SELECT that must see what is there now, not what was there when the transaction began. */
+  /** The end of a SELECT that must see the newest rows, not the snapshot of its transaction. */
   readonly currentRead: string
-  /** Whether a driver may be set to count only rows whose values really changed. */
+  /** Whether a driver can be configured to count only rows whose values changed. */
   readonly mayCountChangesOnly: boolean
   /** The columns of the side table. */
   readonly columns: string
@@ -27,8 +30,9 @@ export const sqliteDialect: Dialect = {
 }
 
 /**
- * In READ COMMITTED an UPDATE waits for the row and then looks at its condition again; in the stricter levels it fails with
- * 40001 instead. Both keep a stale write out. https://www.postgresql.org/docs/current/transaction-iso.html
+ * In READ COMMITTED an UPDATE waits for the row and then checks its condition again; in the
+ * stricter levels it fails with 40001. Both refuse a stale write.
+ * https://www.postgresql.org/docs/current/transaction-iso.html
  */
 export const postgresDialect: Dialect = {
   name: 'postgres',
@@ -41,8 +45,9 @@ export const postgresDialect: Dialect = {
 }
 
 /**
- * In REPEATABLE READ, the default, an UPDATE works on the newest rows but a plain SELECT shows old ones: hence FOR UPDATE.
- * MariaDB has no alias for the new row, MySQL is dropping VALUES(): hence the fence as a value once more.
+ * In REPEATABLE READ, the default, an UPDATE works on the newest rows but a plain SELECT shows old
+ * ones: hence FOR UPDATE. MariaDB has no alias for the new row and MySQL deprecates VALUES(): hence
+ * the fence as a second value.
  * https://dev.mysql.com/doc/refman/8.4/en/innodb-consistent-read.html
  */
 export const mysqlDialect: Dialect = {

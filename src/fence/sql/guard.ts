@@ -1,5 +1,5 @@
 import { type Fenced, type FenceRegister, fenceOf } from '../fenced.js'
-import { type Runner, runLater } from './clients.js'
+import { runLater, type StatementRunner } from './clients.js'
 import { type Dialect, quoteName } from './dialect.js'
 import { planCheck, planRowFence, planUpdate } from './plans.js'
 import { type GuardedRow, type GuardedUpdate, tableStatement } from './statements.js'
@@ -7,37 +7,38 @@ import { type GuardedRow, type GuardedUpdate, tableStatement } from './statement
 export const SIDE_TABLE = 'holdfast_fence'
 
 export interface SqlGuardOptions {
-  /** The side table that `check` uses, with its schema or without. Otherwise `holdfast_fence`. */
+  /** The side table that `check` uses, with or without its schema. Default `holdfast_fence`. */
   table?: string | undefined
 }
 
-/** Two pieces of SQL for a statement of your own. */
+/** Two pieces of SQL for your own statement. */
 export interface FenceSql {
   /** For its SET: stores the fence. */
   readonly set: string
-  /** For its WHERE: true as long as no newer fence is stored. */
+  /** For its WHERE: true if no newer fence is stored. */
   readonly where: string
 }
 
 /**
- * Guarded writes through a client of yours, in its transaction if it is in one. Errors of the driver pass through unchanged.
- * Made by `postgresGuard` and `mysqlGuard`; it keeps no state, so make one wherever you have a client.
+ * Guarded writes through your client, inside its transaction if it has one. Errors of the driver
+ * stay as they are. Made by `postgresGuard` and `mysqlGuard`; it has no state, so make one wherever
+ * you have a client.
  */
 export class SqlGuard implements FenceRegister {
   readonly #dialect: Dialect
-  readonly #run: Runner
+  readonly #run: StatementRunner
   readonly #table: string
 
   /** @internal */
-  constructor(dialect: Dialect, run: Runner, options: SqlGuardOptions) {
+  constructor(dialect: Dialect, run: StatementRunner, options: SqlGuardOptions) {
     this.#dialect = dialect
     this.#run = run
     this.#table = options.table ?? SIDE_TABLE
   }
 
   /**
-   * Updates one row, unless its fence column has a newer fence: then STALE_FENCE. A NULL there counts as "never written".
-   * Resolves with false if there is no such row.
+   * Updates one row. Throws STALE_FENCE if its fence column has a newer fence. NULL means never
+   * written. Resolves with false if there is no such row.
    *
    * @example
    * ```ts
@@ -55,9 +56,10 @@ export class SqlGuard implements FenceRegister {
   }
 
   /**
-   * Checks the fence against the side table, and remembers it there: STALE_FENCE if a newer one was here. Call it first in the
-   * transaction that then writes, on the same connection: until its end nobody with another fence gets past. Outside a transaction
-   * it only tells what was true a moment ago.
+   * Checks the fence against the side table, and remembers it there. Throws STALE_FENCE if a newer
+   * one was seen. Call it first in the transaction that writes, on the same connection: writers
+   * with another fence wait for its end. Outside a transaction the result may be outdated when you
+   * get it.
    *
    * @example
    * ```ts
@@ -82,8 +84,8 @@ export class SqlGuard implements FenceRegister {
   }
 
   /**
-   * SQL for a statement of your own. The fence stands in it as a number, so there is no placeholder to count.
-   * When the statement changed nothing, ask `explain` why.
+   * SQL for your own statement. It contains the fence as a number, so there is no placeholder to
+   * count. If the statement changed nothing, `explain` says why.
    *
    * @example
    * ```ts
@@ -104,14 +106,18 @@ export class SqlGuard implements FenceRegister {
   }
 
   /**
-   * Why a guarded statement of your own changed nothing: throws STALE_FENCE if the row has a newer fence, resolves with false if there
-   * is no such row, and with true if it is there and your fence would pass: then something else in your condition was not met.
+   * Why your own guarded statement changed nothing. Throws STALE_FENCE if the row has a newer
+   * fence. Resolves with false if there is no such row, and with true if your fence would pass:
+   * then another part of your condition was not met.
    */
   async explain(hold: Fenced | number, row: GuardedRow): Promise<boolean> {
     return (await runLater(planRowFence(this.#dialect, hold, row), this.#run)) !== undefined
   }
 
-  /** Makes the side table if it is missing. MySQL ends a transaction with it: call it when you set up the database. */
+  /**
+   * Creates the side table if it is missing. In MySQL this commits: call it when you set up the
+   * database.
+   */
   async createTable(): Promise<void> {
     await this.#run(tableStatement(this.#dialect, this.#table))
   }

@@ -13,7 +13,8 @@ import { SqlGuard, type SqlGuardOptions } from './guard.js'
 import { SqliteGuard } from './sqlite-guard.js'
 
 /**
- * Guarded writes in SQLite, through a database that you opened with `node:sqlite`, `better-sqlite3` or `libsql`.
+ * Guarded writes in SQLite, through a database that you opened with `node:sqlite`, `better-sqlite3`
+ * or `libsql`.
  *
  * @example
  * ```ts
@@ -31,7 +32,8 @@ export function sqliteGuard(database: SqliteClient, options: SqlGuardOptions = {
 }
 
 /**
- * Guarded writes in PostgreSQL, through a client of `pg` or `postgres`. For a transaction, give the client that is in it, not the pool.
+ * Guarded writes in PostgreSQL, through a client of `pg` or `postgres`. For a transaction, give the
+ * client that is in it, not the pool.
  *
  * @example
  * ```ts
@@ -49,8 +51,8 @@ export function postgresGuard(client: PgClient | PostgresJsClient, options: SqlG
 }
 
 /**
- * Guarded writes in MySQL or MariaDB (InnoDB), through a connection of `mysql2/promise` or `mariadb`. For a transaction, give the
- * connection that is in it, not the pool.
+ * Guarded writes in MySQL or MariaDB (InnoDB), through a connection of `mysql2/promise` or
+ * `mariadb`. For a transaction, give the connection that is in it, not the pool.
  *
  * @example
  * ```ts

@@ -5,32 +5,32 @@ import type { Dialect } from './dialect.js'
 import {
   type GuardedRow,
   type GuardedUpdate,
+  type GuardStatement,
   raiseStatement,
   registeredStatement,
   rowFenceStatement,
-  type Statement,
   updateStatement,
 } from './statements.js'
 
-/** What a driver answered. */
-export interface Answer {
+/** What a driver returned for one statement. */
+export interface StatementResult {
   readonly rows: readonly unknown[]
-  /** How many rows a statement changed. */
+  /** How many rows it changed. */
   readonly changes: number
 }
 
 /**
- * The steps of a guarded write, written down once for drivers that answer at once and for those that answer later: it yields
- * statements and is given their answers.
+ * The steps of a guarded write, for synchronous and asynchronous drivers alike: it yields
+ * statements and receives their results.
  */
-export type Plan<T> = Generator<Statement, T, Answer>
+export type Plan<T> = Generator<GuardStatement, T, StatementResult>
 
-/** A row may appear between the two statements; but not time and again. */
+/** A row may appear between the two statements, but not again and again. */
 const MOST_ATTEMPTS = 3
 
 /**
- * Writes the row if its fence is not newer than ours. The check is part of the UPDATE, so nothing can come between.
- * Gives false if there is no such row.
+ * Writes the row if its fence is not newer than ours. The check is part of the UPDATE, so it is
+ * atomic. Returns false if there is no such row.
  */
 export function* planUpdate(dialect: Dialect, hold: Fenced | number, update: GuardedUpdate): Plan<boolean> {
   const fence = fenceOf(hold)
@@ -44,13 +44,17 @@ export function* planUpdate(dialect: Dialect, hold: Fenced | number, update: Gua
     if (changes === 1) return true
     const newest = yield* planRowFence(dialect, hold, update)
     if (newest === undefined) return false
-    // Neither stale nor missing, and yet not counted: everything in the row was already as wanted, the fence included.
+    // Not stale, not missing, and not counted: the row had these values already, the fence
+    // included.
     if (dialect.mayCountChangesOnly && attempt > 1 && newest === fence) return true
   }
   throw unexpected(`The database does not update the row of ${update.table} although its fence is not newer`)
 }
 
-/** The fence of the row, 0 if it has none yet, undefined if there is no row; throws if it is newer than ours. */
+/**
+ * The fence of the row, 0 if it has none yet, undefined if there is no row; throws if it is newer
+ * than ours.
+ */
 export function* planRowFence(
   dialect: Dialect,
   hold: Fenced | number,
@@ -64,8 +68,8 @@ export function* planRowFence(
 }
 
 /**
- * Raises the resource's number in the side table, and then compares. Inside a transaction the first step locks that row until the
- * end, so whoever comes with another fence waits for us.
+ * Raises the resource's fence in the side table, and then compares. Inside a transaction the first
+ * step locks that row until the end, so a writer with another fence waits.
  */
 export function* planCheck(dialect: Dialect, table: string, hold: Fenced): Plan<void> {
   const { resource, fence } = checkFenced(hold)
@@ -77,14 +81,19 @@ export function* planCheck(dialect: Dialect, table: string, hold: Fenced): Plan<
   if (newest < fence) throw unexpected(`The table ${table} did not keep the fence of '${resource}'`)
 }
 
-/** Drivers give 64-bit integers as numbers, bigints or text. Not being able to read one must not let a write pass. */
+/**
+ * Drivers return 64-bit integers as numbers, bigints or text. An unreadable one must not let a
+ * write pass.
+ */
 function readFence(row: unknown): number {
   const value = Object.values(Object(row))[0] as unknown
   if (value === null) return 0
   const isReadable = typeof value === 'number' || typeof value === 'bigint' || typeof value === 'string'
   const fence = isReadable && value !== '' ? Number(value) : Number.NaN
   if (Number.isNaN(fence))
-    throw unexpected(`The fence column holds ${String(value)}, which is no number; make it a 64-bit integer`)
+    throw unexpected(
+      `The fence column holds ${String(value)}, which is not a number; make it a 64-bit integer`,
+    )
   return fence
 }
 

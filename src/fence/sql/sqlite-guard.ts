@@ -6,8 +6,8 @@ import { planCheck, planRowFence, planUpdate } from './plans.js'
 import { type GuardedRow, type GuardedUpdate, tableStatement } from './statements.js'
 
 /**
- * Guarded writes through an SQLite database of yours. Everything happens at once, so that it can be used inside the synchronous
- * transactions of `better-sqlite3` and `libsql`. Made by `sqliteGuard`.
+ * Guarded writes through your SQLite database. Every method is synchronous, so that it can be used
+ * inside the transactions of `better-sqlite3` and `libsql`. Made by `sqliteGuard`.
  */
 export class SqliteGuard implements FenceRegister {
   readonly #run: ReturnType<typeof sqliteRunner>
@@ -20,8 +20,8 @@ export class SqliteGuard implements FenceRegister {
   }
 
   /**
-   * Updates one row, unless its fence column has a newer fence: then STALE_FENCE. A NULL there counts as "never written".
-   * Gives false if there is no such row.
+   * Updates one row. Throws STALE_FENCE if its fence column has a newer fence. NULL means never
+   * written. Returns false if there is no such row.
    *
    * @example
    * ```ts
@@ -39,8 +39,9 @@ export class SqliteGuard implements FenceRegister {
   }
 
   /**
-   * Checks the fence against the side table, and remembers it there: STALE_FENCE if a newer one was here. Call it first in the
-   * transaction that then writes. Outside a transaction it only tells what was true a moment ago.
+   * Checks the fence against the side table, and remembers it there. Throws STALE_FENCE if a newer
+   * one was seen. Call it first in the transaction that writes. Outside a transaction the result
+   * may be outdated when you get it.
    *
    * @example
    * ```ts
@@ -65,8 +66,8 @@ export class SqliteGuard implements FenceRegister {
   }
 
   /**
-   * SQL for a statement of your own. The fence stands in it as a number, so there is no placeholder to count.
-   * When the statement changed nothing, ask `explain` why.
+   * SQL for your own statement. It contains the fence as a number, so there is no placeholder to
+   * count. If the statement changed nothing, `explain` says why.
    *
    * @example
    * ```ts
@@ -84,14 +85,15 @@ export class SqliteGuard implements FenceRegister {
   }
 
   /**
-   * Why a guarded statement of your own changed nothing: throws STALE_FENCE if the row has a newer fence, gives false if there is no
-   * such row, and true if it is there and your fence would pass: then something else in your condition was not met.
+   * Why your own guarded statement changed nothing. Throws STALE_FENCE if the row has a newer
+   * fence. Returns false if there is no such row, and true if your fence would pass: then another
+   * part of your condition was not met.
    */
   explain(hold: Fenced | number, row: GuardedRow): boolean {
     return runNow(planRowFence(sqliteDialect, hold, row), this.#run) !== undefined
   }
 
-  /** Makes the side table if it is missing. */
+  /** Creates the side table if it is missing. */
   createTable(): void {
     this.#run(tableStatement(sqliteDialect, this.#table))
   }

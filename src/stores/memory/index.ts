@@ -1,8 +1,6 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
-import { Lines } from '../../contract/lines.js'
-import { States } from '../../contract/states.js'
 import type {
   Answer,
   Beat,
@@ -22,16 +20,18 @@ import type {
   StateValue,
   Store,
 } from '../../contract/store.js'
+import { EmbeddedLines } from '../embedded/lines.js'
+import { EmbeddedStates } from '../embedded/states.js'
 import { MemoryRows } from './rows.js'
 
 export interface MemoryOptions {
-  /** Time and timers other than the machine's, for simulations. */
+  /** Time, timers and randomness in place of the machine's, for simulations. */
   env?: Env | undefined
 }
 
 /**
- * A store inside this process: for unit tests, and for work that one process shares among its own tasks.
- * Clients of one store value share its lines; two store values know nothing of each other.
+ * A store inside this process: for unit tests, and for work that one process shares among its own
+ * tasks. Clients of one store value share its lines; two store values share nothing.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ class MemoryStore implements Store {
     answersAtOnce: true,
     tellsWanted: true,
   }
-  readonly #spaces = new Map<string, Space>()
+  readonly #spaces = new Map<string, MemorySpace>()
   readonly #env: Env
 
   constructor(env: Env) {
@@ -63,50 +63,52 @@ class MemoryStore implements Store {
   }
 
   connect(client: ClientContext): Connection {
-    const space = this.#spaces.get(client.space) ?? new Space(this.#env)
+    const space = this.#spaces.get(client.space) ?? new MemorySpace(this.#env)
     this.#spaces.set(client.space, space)
     return new MemoryConnection(space, client, this.#spaces)
   }
 }
 
-/** The lines and states of one space, with the clients to tell. */
-class Space {
+/** The lines, states and clients of one space. */
+class MemorySpace {
   readonly rows: MemoryRows
-  readonly lines: Lines
-  readonly states: States
+  readonly lines: EmbeddedLines
+  readonly states: EmbeddedStates
   readonly clients = new Map<string, ClientContext>()
-  #untold: { client: string; news: Push }[] = []
+  #pushes: { client: string; news: Push }[] = []
 
   constructor(env: Env) {
     const tell = (client: string, news: Push): void => {
-      this.#untold.push({ client, news })
+      this.#pushes.push({ client, news })
     }
     this.rows = new MemoryRows(() => env.now())
-    this.lines = new Lines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
-    this.states = new States(this.rows, {
+    this.lines = new EmbeddedLines(this.rows, { now: () => env.now(), wallMs: () => env.wallMs(), tell })
+    this.states = new EmbeddedStates(this.rows, {
       now: () => env.now(),
       nextVersion: () => this.lines.nextNumber(0, 1),
       tell,
     })
   }
 
-  /** Runs one atomic step, and tells whom it concerns only after it is complete: a client may answer news with a call. */
-  step<T>(work: () => T): T {
-    const result = work()
-    const untold = this.#untold
-    this.#untold = []
-    for (const { client, news } of untold) this.clients.get(client)?.push(news)
-    return result
+  /**
+   * Sends the pushes of a call, after that call is complete: a client may answer a push with a
+   * call.
+   */
+  deliver(): void {
+    if (this.#pushes.length === 0) return
+    const pushes = this.#pushes
+    this.#pushes = []
+    for (const { client, news } of pushes) this.clients.get(client)?.push(news)
   }
 }
 
 class MemoryConnection implements Connection {
-  readonly #space: Space
+  readonly #space: MemorySpace
   readonly #client: ClientContext
-  readonly #spaces: ReadonlyMap<string, Space>
+  readonly #spaces: ReadonlyMap<string, MemorySpace>
   #isClosed = false
 
-  constructor(space: Space, client: ClientContext, spaces: ReadonlyMap<string, Space>) {
+  constructor(space: MemorySpace, client: ClientContext, spaces: ReadonlyMap<string, MemorySpace>) {
     this.#space = space
     this.#client = client
     this.#spaces = spaces
@@ -114,45 +116,51 @@ class MemoryConnection implements Connection {
   }
 
   claim(request: ClaimRequest): Answer<ClaimReply> {
-    return this.#answer(() => this.#space.lines.claim(this.#client.id, request))
+    if (this.#isClosed) return Promise.reject(closed())
+    try {
+      return this.#done(this.#space.lines.claim(this.#client.id, request))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    return this.#step(() => this.#space.lines.pulse(beats))
+    return this.#done(this.#open().lines.pulse(beats))
   }
 
   release(resource: string, id: string): Answer<boolean> {
-    return this.#answer(() => this.#space.lines.release(resource, id))
+    if (this.#isClosed) return Promise.reject(closed())
+    return this.#done(this.#space.lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#step(() => this.#space.lines.evict(resource, fence))
+    return this.#done(this.#open().lines.evict(resource, fence))
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
-    this.#step(() => this.#space.lines.resize(resource, declared, capacity))
+    this.#done(this.#open().lines.resize(resource, declared, capacity))
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
-    return this.#step(() => this.#space.states.read(this.#client.id, key, watch))
+    return this.#open().states.read(this.#client.id, key, watch)
   }
 
   async write(change: StateChange): Promise<StateOutcome> {
-    return this.#step(() => this.#space.states.write(change))
+    return this.#done(this.#open().states.write(change))
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    const names = this.#step(() =>
-      query.resource === undefined ? [...this.#space.rows.resources()] : [query.resource],
-    )
+    const { rows } = this.#open()
+    const names = query.resource === undefined ? [...rows.resources()] : [query.resource]
     for (const resource of names.filter((name) => name.startsWith(query.prefix)).sort()) {
-      const view = this.#step(() => this.#space.lines.view(resource))
+      const view = this.#open().lines.view(resource)
       if (view && (query.resource !== undefined || view.claims.length > 0)) yield view
     }
   }
 
   async spaces(): Promise<string[]> {
-    return this.#step(() => [...this.#spaces.keys()])
+    this.#open()
+    return [...this.#spaces.keys()]
   }
 
   unwatch(key: string): void {
@@ -171,18 +179,17 @@ class MemoryConnection implements Connection {
     this.#space.rows.forgetWatcher(this.#client.id)
   }
 
-  /** Without a promise, unless it fails. */
-  #answer<T>(work: () => T): Answer<T> {
-    try {
-      return this.#step(work)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+  #open(): MemorySpace {
+    if (this.#isClosed) throw closed()
+    return this.#space
   }
 
-  #step<T>(work: () => T): T {
-    if (this.#isClosed)
-      throw new HoldfastError('CLOSED', 'This connection to the memory store is closed', { store: 'memory' })
-    return this.#space.step(work)
+  #done<T>(reply: T): T {
+    this.#space.deliver()
+    return reply
   }
+}
+
+function closed(): HoldfastError {
+  return new HoldfastError('CLOSED', 'This connection to the memory store is closed', { store: 'memory' })
 }

@@ -1,19 +1,23 @@
-import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
+import { lineOf } from '../embedded/front.js'
+import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
 
-/** A line in memory, by id. Map keeps insertion order, which is the order of arrival. */
-type Line = Map<string, Row>
+/**
+ * A line of one claim is that claim: most locks never have more. A longer line is a map by id, in
+ * line order.
+ */
+type MemoryLine = ClaimRow | Map<string, ClaimRow>
 
 const FEW_STATES = 100
 
 /** The rows of one space of a memory store. */
-export class MemoryRows implements Rows, StateRows {
-  readonly #lines = new Map<string, Line>()
+export class MemoryRows implements ClaimRows, StateRows {
+  readonly #lines = new Map<string, MemoryLine>()
   readonly #pins = new Map<string, Pin>()
   readonly #states = new Map<string, StateRow>()
   readonly #watchers = new Map<string, Set<string>>()
   readonly #now: () => number
   #counter = 0
-  /** At so many states, those that have ended are looked for. */
+  /** At this number of states, the ended ones are removed. */
   #crowdedAt = FEW_STATES
 
   constructor(now: () => number) {
@@ -24,45 +28,65 @@ export class MemoryRows implements Rows, StateRows {
     return this.#lines.keys()
   }
 
-  line(resource: string): Iterable<Row> {
-    return this.#lines.get(resource)?.values() ?? []
+  first(resource: string): ClaimRow | undefined {
+    const line = this.#lines.get(resource)
+    return line instanceof Map ? line.values().next().value : line
   }
 
-  get(resource: string, id: string): Row | undefined {
-    return this.#lines.get(resource)?.get(id)
+  behindFirst(first: ClaimRow): Iterable<ClaimRow> {
+    const line = this.#lines.get(first.resource)
+    if (!(line instanceof Map)) return []
+    const rows = line.values()
+    rows.next()
+    return rows
   }
 
-  append(row: Row): void {
-    const line = this.#lines.get(row.resource) ?? new Map()
-    this.#lines.set(row.resource, line.set(row.id, row))
+  get(resource: string, id: string): ClaimRow | undefined {
+    const line = this.#lines.get(resource)
+    if (line instanceof Map) return line.get(id)
+    return line?.id === id ? line : undefined
   }
 
-  prepend(row: Row): void {
-    this.#rebuild(row.resource, [row, ...this.line(row.resource)])
+  append(row: ClaimRow): void {
+    const line = this.#lines.get(row.resource)
+    if (line === undefined) this.#lines.set(row.resource, row)
+    else if (line instanceof Map) line.set(row.id, row)
+    else this.#setLine(row.resource, [line, row])
   }
 
-  replace(old: Row, row: Row): void {
-    this.#rebuild(
+  prepend(row: ClaimRow): void {
+    this.#setLine(row.resource, [row, ...lineOf(this, row.resource)])
+  }
+
+  replace(old: ClaimRow, row: ClaimRow): void {
+    const line = [...lineOf(this, row.resource)]
+    this.#setLine(
       row.resource,
-      [...this.line(row.resource)].map((each) => (each.id === old.id ? row : each)),
+      line.map((each) => (each.id === old.id ? row : each)),
     )
   }
 
-  update(row: Row, change: RowChange): void {
-    this.#lines.get(row.resource)?.set(row.id, { ...row, ...change })
+  update(row: ClaimRow, change: ClaimRowChange): void {
+    const changed = { ...row, ...change }
+    const line = this.#lines.get(row.resource)
+    if (line instanceof Map) line.set(row.id, changed)
+    else this.#lines.set(row.resource, changed)
   }
 
-  remove(row: Row): void {
-    const line = this.#lines.get(row.resource)
-    line?.delete(row.id)
-    if (line?.size === 0) this.#lines.delete(row.resource)
+  remove({ resource, id }: ClaimRow): void {
+    const line = this.#lines.get(resource)
+    if (line instanceof Map) {
+      line.delete(id)
+      if (line.size > 0) return
+    } else if (line?.id !== id) return
+    this.#lines.delete(resource)
   }
 
   counter(): number {
     return this.#counter
   }
 
-  bump(counter: number): void {
+  setCounter(counter: number): void {
     this.#counter = counter
   }
 
@@ -105,7 +129,7 @@ export class MemoryRows implements Rows, StateRows {
     for (const key of this.#watchers.keys()) this.unwatch(key, client)
   }
 
-  /** Rarely enough that the search is paid for by the states that were written since the last one. */
+  /** Runs so rarely that its cost per written state is constant. */
   #dropEndedStates(): void {
     const now = this.#now()
     for (const [key, { expires }] of this.#states)
@@ -113,7 +137,7 @@ export class MemoryRows implements Rows, StateRows {
     this.#crowdedAt = this.#states.size * 2 + FEW_STATES
   }
 
-  #rebuild(resource: string, rows: readonly Row[]): void {
+  #setLine(resource: string, rows: readonly ClaimRow[]): void {
     this.#lines.set(resource, new Map(rows.map((row) => [row.id, row])))
   }
 }

@@ -13,39 +13,38 @@ import type { LockFile } from './lock-file.js'
 import type { Message } from './outbox.js'
 
 /**
- * For how long the file may be in use without a change by anybody. A turn lasts milliseconds, so only a process that is stopped inside
- * one takes that long. It is less than the engine waits for one call (a third of `storeTimeout`, 10 s), so that people read what is
- * wrong rather than "no answer". As long as others make changes our turn will come, and calls wait for it: those that failed would
- * come back one by one, and no longer in their order.
+ * How long the file may be busy without any change before calls fail. A transaction lasts
+ * milliseconds, so the process that has the file is stopped. Shorter than the engine's timeout for
+ * one call (10 s), so that the error names the cause. While the file changes, calls wait: failed
+ * calls would be retried one by one, and lose their order.
  */
-const PATIENCE_MS = 3000
-/** After that long in one transaction the rest of the calls wait for the next: other processes get a chance in between. */
-const TURN_MS = 10
-/** How long they wait, where there are others. Without that, the file would be free for too short a time to be found free. */
-const REST_MS = 1
-/** Some tens of microseconds each: enough to find the gap between two transactions of another process. */
+const STUCK_AFTER_MS = 3000
+/** The longest transaction. Other processes get the file before the rest of the calls. */
+const LONGEST_BATCH_MS = 10
+/** Pause between two batches while other processes use the file: they need a gap to get it. */
+const PAUSE_MS = 1
+/** Attempts in a row: some tens of microseconds each, the length of another's transaction. */
 const ATTEMPTS_PER_ROUND = 20
 const FIRST_RETRY_MS = 1
 const MOST_RETRY_MS = 16
-/** How often to look whether the path still leads to the file that is open. */
+/** How often to check that the path still leads to the open file. */
 const IDENTITY_CHECK_MS = 1000
 
 interface Call {
   run(file: LockFile): unknown
-  readonly isLook: boolean
+  readonly isRead: boolean
   readonly isUrgent: boolean
-  /** Whether somebody waits for it: house-keeping does not keep the process from ending. */
+  /** false for maintenance: the process may end without it. */
   readonly keepsAlive: boolean
   readonly submittedAt: number
   resolve(result: unknown): void
   reject(error: HoldfastError): void
 }
 
-export interface CallOptions {
-  /** It only reads. */
-  isLook?: boolean
+export interface BatchCallOptions {
+  isRead?: boolean
   isBackground?: boolean
-  /** It comes before all calls that are not. */
+  /** Goes ahead of all calls that are not urgent. */
   isUrgent?: boolean
 }
 
@@ -53,58 +52,58 @@ export interface BatchesOptions {
   readonly path: string
   readonly env: Env
   open(): Promise<LockFile>
-  /** After a commit. The calls are answered when it is done: whoever ends his process then has told the next in line. */
+  /** Runs after a commit and before the answers: the caller may release and exit at once. */
   tell(messages: readonly Message[]): Promise<unknown> | undefined
-  /** The path leads to another file now; what was in the old one is gone. */
+  /** The path leads to another file now; the claims in the old one are gone. */
   replaced(): void
 }
 
 /**
- * Puts the calls of one turn of the event loop into one transaction, in the order in which they came. When another process has the
- * file, the whole batch waits and is run again from scratch.
+ * Runs the calls of one event loop iteration in one transaction, in order of arrival. While another
+ * process has the file, the whole batch waits and is run again from the start.
  */
 export class Batches {
   readonly #options: BatchesOptions
   #file: LockFile | undefined
   #queue: Call[] = []
-  /** Ends the wait for the next turn; undefined: no turn is under way. */
-  #turn: { cancel: Cancel; keepsAlive: boolean } | undefined
+  /** The next batch; undefined: none is scheduled or running. */
+  #next: { cancel: Cancel; keepsAlive: boolean } | undefined
   #attempt = 0
-  /** When we have last had the file, or another process has changed it; before that, when we first could not have it. */
-  #movedAt: number | undefined
+  /** When a batch last ran or the file last changed; at first, when the file was first busy. */
+  #progressAt: number | undefined
   /** The file's version, while calls wait. */
   #version: number | undefined
   #checkIdentityAt = 0
-  #idle: (() => void)[] = []
+  #onIdle: (() => void)[] = []
 
   constructor(options: BatchesOptions) {
     this.#options = options
   }
 
-  submit<T>(run: (file: LockFile) => T, options: CallOptions = {}): Promise<T> {
+  submit<T>(run: (file: LockFile) => T, options: BatchCallOptions = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const submittedAt = this.#options.env.now()
-      const { isLook = false, isBackground = false, isUrgent = false } = options
-      const call = { run, isLook, isUrgent, keepsAlive: !isBackground, submittedAt, reject }
+      const { isRead = false, isBackground = false, isUrgent = false } = options
+      const call = { run, isRead, isUrgent, keepsAlive: !isBackground, submittedAt, reject }
       this.#enqueue({ ...call, resolve: resolve as (result: unknown) => void })
-      // A retry that only house-keeping waits for must not let the process end under this call.
-      if (this.#turn && !this.#turn.keepsAlive && call.keepsAlive) {
-        this.#turn.cancel()
-        this.#turn = undefined
+      // A retry for maintenance calls alone lets the process end; this call must keep it alive.
+      if (this.#next && !this.#next.keepsAlive && call.keepsAlive) {
+        this.#next.cancel()
+        this.#next = undefined
       }
-      if (!this.#turn) this.#schedule()
+      if (!this.#next) this.#runSoon()
     })
   }
 
   #enqueue(call: Call): void {
-    const place = call.isUrgent ? this.#queue.findIndex(({ isUrgent }) => !isUrgent) : -1
-    if (place < 0) this.#queue.push(call)
-    else this.#queue.splice(place, 0, call)
+    const index = call.isUrgent ? this.#queue.findIndex(({ isUrgent }) => !isUrgent) : -1
+    if (index < 0) this.#queue.push(call)
+    else this.#queue.splice(index, 0, call)
   }
 
   /** Waits until no call is left. */
-  async settled(): Promise<void> {
-    while (this.#turn) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  async idle(): Promise<void> {
+    while (this.#next) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
   get isOpen(): boolean {
@@ -115,79 +114,77 @@ export class Batches {
   closeFile(): void {
     const file = this.#file
     this.#file = undefined
-    try {
-      file?.close()
-    } catch {
-      // Closing is for tidiness: whatever was answered is durable already.
-    }
+    // What was answered is durable already, so a failure to close loses nothing.
+    attempt(() => file?.close())
   }
 
-  #schedule(): void {
-    // Outside the flow of whoever called first: the news of this turn are for others.
-    const immediate = detached(() => setImmediate(() => void this.#takeTurn()))
-    this.#turn = { cancel: () => clearImmediate(immediate), keepsAlive: true }
+  #runSoon(): void {
+    // Outside the async context of the first caller: the batch serves others, too.
+    const immediate = detached(() => setImmediate(() => void this.#runBatch()))
+    this.#next = { cancel: () => clearImmediate(immediate), keepsAlive: true }
   }
 
-  #scheduleRetry(): void {
+  #runIn(ms: number): void {
+    const keepsAlive = this.#queue.some((call) => call.keepsAlive)
+    const cancel = this.#options.env.timer(ms, () => void this.#runBatch(), { keepAlive: keepsAlive })
+    this.#next = { cancel, keepsAlive }
+  }
+
+  #retry(): void {
     const { env } = this.#options
     this.#attempt += 1
-    // In the next turn of the event loop: the other one needs only microseconds, the shortest timer a thousand.
-    if (this.#attempt % ATTEMPTS_PER_ROUND !== 0) return this.#schedule()
-    // A single attempt after each pause would starve beside a process that has the file nine tenths of the time.
-    const ms = backoffMs(this.#attempt / ATTEMPTS_PER_ROUND, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS)
-    this.#takeTurnIn(ms)
+    // At once: a transaction of another process takes microseconds, the shortest timer a thousand
+    // of them.
+    if (this.#attempt % ATTEMPTS_PER_ROUND !== 0) return this.#runSoon()
+    // A round of attempts after each pause: a single one starves beside a process that has the file
+    // most of the time.
+    this.#runIn(backoffMs(this.#attempt / ATTEMPTS_PER_ROUND, env.random(), FIRST_RETRY_MS, MOST_RETRY_MS))
   }
 
-  #takeTurnIn(ms: number): void {
-    const keepsAlive = this.#queue.some((call) => call.keepsAlive)
-    const cancel = this.#options.env.timer(ms, () => void this.#takeTurn(), { keepAlive: keepsAlive })
-    this.#turn = { cancel, keepsAlive }
-  }
-
-  /** Never throws: every failure belongs to calls. */
-  async #takeTurn(): Promise<void> {
-    this.#turn = { cancel: () => {}, keepsAlive: true }
+  /** Never throws: every failure goes to calls. */
+  async #runBatch(): Promise<void> {
+    this.#next = { cancel: () => {}, keepsAlive: true }
     try {
-      this.#dropReplaced()
+      this.#closeReplacedFile()
       if (!this.#file) this.#file = await this.#options.open()
       this.#run(this.#file, this.#queue)
       this.#attempt = 0
-      this.#movedAt = this.#options.env.now()
+      this.#progressAt = this.#options.env.now()
     } catch (error) {
       if (isBusy(error)) return this.#waitForFile(error)
       this.#failAll(error)
     }
-    this.#endTurn()
+    this.#endBatch()
   }
 
-  #endTurn(): void {
-    this.#turn = undefined
-    if (this.#queue.length > 0) return this.#hasMoved() ? this.#takeTurnIn(REST_MS) : this.#schedule()
+  #endBatch(): void {
+    this.#next = undefined
+    if (this.#queue.length > 0) return this.#hasFileChanged() ? this.#runIn(PAUSE_MS) : this.#runSoon()
     this.#version = undefined
-    for (const resolve of this.#idle.splice(0)) resolve()
+    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** Runs calls in one transaction, as many as fit into a turn, and answers them. */
+  /** Runs calls in one transaction, as many as fit into its time, and answers them. */
   #run(file: LockFile, calls: readonly Call[]): void {
     const results: unknown[] = []
-    let failing: Call | undefined
+    let current: Call | undefined
     const work = (): void => {
       const { env } = this.#options
-      const end = env.now() + TURN_MS
+      const end = env.now() + LONGEST_BATCH_MS
       for (const call of calls) {
-        failing = call
+        current = call
         results.push(call.run(file))
         if (env.now() >= end) break
       }
-      failing = undefined
+      current = undefined
     }
     let messages: readonly Message[] = []
     try {
-      if (calls.every((call) => call.isLook)) file.look(work)
-      else messages = file.change(work)
+      if (calls.every((call) => call.isRead)) file.read(work)
+      else messages = file.write(work)
     } catch (error) {
-      if (failing === undefined || resultCode(error) !== null) throw error
-      return this.#failOne(failing, error)
+      if (current === undefined || resultCode(error) !== null) throw error
+      return this.#failOne(current, error)
     }
     const done = calls.slice(0, results.length)
     this.#remove(done)
@@ -199,15 +196,17 @@ export class Batches {
     else answer()
   }
 
-  #remove(done: readonly Call[]): void {
-    const gone = new Set(done)
-    this.#queue = gone.size === this.#queue.length ? [] : this.#queue.filter((call) => !gone.has(call))
+  #remove(calls: readonly Call[]): void {
+    const removed = new Set(calls)
+    this.#queue = removed.size === this.#queue.length ? [] : this.#queue.filter((call) => !removed.has(call))
   }
 
-  /** One call could not be done for a reason of its own; the others, undone with it, are run again without it. */
-  #failOne(failing: Call, error: unknown): void {
-    this.#remove([failing])
-    failing.reject(explain(error, this.#options.path))
+  /**
+   * One call failed by itself. The others were rolled back with it, and are run again without it.
+   */
+  #failOne(call: Call, error: unknown): void {
+    this.#remove([call])
+    call.reject(explain(error, this.#options.path))
   }
 
   #failAll(error: unknown): void {
@@ -217,20 +216,20 @@ export class Batches {
   }
 
   #waitForFile(error: unknown): void {
-    this.#lookMeanwhile()
+    this.#runReads()
     const now = this.#options.env.now()
-    this.#movedAt ??= now
-    if (this.#attempt % ATTEMPTS_PER_ROUND === 0 && this.#hasMoved()) this.#movedAt = now
-    const isStuck = now - this.#movedAt >= PATIENCE_MS
-    const late = isStuck ? this.#queue.filter((call) => now - call.submittedAt >= PATIENCE_MS) : []
+    this.#progressAt ??= now
+    if (this.#attempt % ATTEMPTS_PER_ROUND === 0 && this.#hasFileChanged()) this.#progressAt = now
+    const isStuck = now - this.#progressAt >= STUCK_AFTER_MS
+    const late = isStuck ? this.#queue.filter((call) => now - call.submittedAt >= STUCK_AFTER_MS) : []
     this.#remove(late)
     for (const call of late) call.reject(busyTooLong(this.#options.path, error))
-    if (this.#queue.length === 0) return this.#endTurn()
-    this.#scheduleRetry()
+    if (this.#queue.length === 0) return this.#endBatch()
+    this.#retry()
   }
 
-  /** Whether another process has changed the file since it was last asked this. */
-  #hasMoved(): boolean {
+  /** Whether another process has changed the file since the last call of this method. */
+  #hasFileChanged(): boolean {
     const before = this.#version
     attempt(() => {
       this.#version = this.#file?.version()
@@ -238,19 +237,19 @@ export class Batches {
     return before !== undefined && this.#version !== before
   }
 
-  /** Who only looks need not wait for those who write: SQLite shows the file as it was before. */
-  #lookMeanwhile(): void {
-    const looks = this.#queue.filter((call) => call.isLook)
-    const isMixed = looks.length > 0 && looks.length < this.#queue.length
+  /** Reads need not wait for a writer: SQLite shows them the file as it was before. */
+  #runReads(): void {
+    const reads = this.#queue.filter((call) => call.isRead)
+    const isMixed = reads.length > 0 && reads.length < this.#queue.length
     if (!this.#file || !isMixed) return
     try {
-      this.#run(this.#file, looks)
+      this.#run(this.#file, reads)
     } catch (error) {
       if (!isBusy(error)) this.#failAll(error)
     }
   }
 
-  #dropReplaced(): void {
+  #closeReplacedFile(): void {
     const now = this.#options.env.now()
     if (!this.#file || now < this.#checkIdentityAt) return
     this.#checkIdentityAt = now + IDENTITY_CHECK_MS

@@ -1,9 +1,11 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Finding } from '../../contract/store.js'
-import type { Database } from '../../drivers/sqlite.js'
+import type { SqliteDatabase } from '../../drivers/sqlite.js'
 
-/** File systems that reach over a network, by the magic numbers of Linux (statfs(2)). Their locks cannot be relied upon. */
+/**
+ * Network file systems, by Linux's magic numbers (statfs(2)). Their file locks are not reliable.
+ */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -13,11 +15,11 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x01021997, '9P'],
 ])
 
-export function checkFile(database: Database, path: string): Finding[] {
+export function checkFile(database: SqliteDatabase, path: string): Finding[] {
   return [checkJournal(database, path), checkFileSystem(path), checkIntegrity(database, path)]
 }
 
-function checkJournal(database: Database, path: string): Finding {
+function checkJournal(database: SqliteDatabase, path: string): Finding {
   const mode = String(database.prepare('PRAGMA journal_mode').get()?.['journal_mode'])
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.['version'])
   return mode === 'wal'
@@ -25,24 +27,24 @@ function checkJournal(database: Database, path: string): Finding {
     : {
         level: 'risk',
         about: 'journal',
-        text: `${path} is in journal mode ${mode}, in which readers and writers stop each other; let Holdfast make the file anew.`,
+        text: `${path} is in journal mode ${mode}, in which readers and writers block each other; let Holdfast create the file again.`,
       }
 }
 
 function checkFileSystem(path: string): Finding {
   const about = 'file system'
-  // The numbers are Linux's; elsewhere the type means something else.
+  // On other systems the type has another meaning.
   const type = process.platform === 'linux' ? statfsSync(dirname(path)).type : 0
   const name = NETWORK_FILE_SYSTEMS.get(type >>> 0)
   if (name === undefined) return { level: 'fine', about, text: `${dirname(path)} is on a local disk.` }
-  const text = `${dirname(path)} is on ${name}, whose file locks cannot be relied upon; move the file to a local disk, or use a server.`
+  const text = `${dirname(path)} is on ${name}, whose file locks are not reliable; move the file to a local disk, or use a server.`
   return { level: 'fault', about, text }
 }
 
-function checkIntegrity(database: Database, path: string): Finding {
+function checkIntegrity(database: SqliteDatabase, path: string): Finding {
   const about = 'integrity'
   const result = String(database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'])
   if (result === 'ok') return { level: 'fine', about, text: `${path} is sound.` }
-  const text = `${path} is damaged (${result}); stop its users, move it and its -wal and -shm files away, start again.`
+  const text = `${path} is damaged (${result}); stop all processes that use it, move it and its -wal and -shm files away, start again.`
   return { level: 'fault', about, text }
 }

@@ -1,55 +1,54 @@
 import type { ClientContext, Push } from '../../contract/store.js'
 
 /** A client that is connected through this store value. */
-export interface LocalClient {
+export interface SqliteStoreClient {
   readonly context: ClientContext
-  /** How the file names it: the wire on which it can be reached, and its id. */
+  /** How the file names it: the socket that reaches it, and its id. */
   readonly address: string
   /** The keys that it may be watching. */
   readonly watched: Set<string>
 }
 
-/** The clients of one store value: they are told directly. */
-export class Clients {
-  readonly #wire: string
-  readonly #clients = new Map<string, LocalClient>()
+/** The clients of one store value. They are told directly, not over a socket. */
+export class SqliteClients {
+  readonly #socket: string
+  readonly #clients = new Map<string, SqliteStoreClient>()
 
-  constructor(wire: string) {
-    this.#wire = wire
+  constructor(socket: string) {
+    this.#socket = socket
   }
 
-  add(context: ClientContext): LocalClient {
-    const client = { context, address: `${this.#wire} ${context.id}`, watched: new Set<string>() }
+  add(context: ClientContext): SqliteStoreClient {
+    const client = { context, address: `${this.#socket} ${context.id}`, watched: new Set<string>() }
     this.#clients.set(keyOf(context.space, client.address), client)
     return client
   }
 
-  remove(client: LocalClient): void {
+  remove(client: SqliteStoreClient): void {
     const key = keyOf(client.context.space, client.address)
-    // The same client may have connected anew in the meantime.
+    // The same client may have connected again in the meantime.
     if (this.#clients.get(key) === client) this.#clients.delete(key)
   }
 
-  find(space: string, address: string): LocalClient | undefined {
+  find(space: string, address: string): SqliteStoreClient | undefined {
     return this.#clients.get(keyOf(space, address))
   }
 
-  all(): Iterable<LocalClient> {
+  all(): Iterable<SqliteStoreClient> {
     return this.#clients.values()
   }
 }
 
-/** The wire of an address. */
-export function wireOf(address: string): string {
+/** The socket of an address. */
+export function socketOf(address: string): string {
   return address.slice(0, address.indexOf(' '))
 }
 
-export function deliver(client: LocalClient, news: Push): void {
+export function deliver(client: SqliteStoreClient, news: Push): void {
   if (news.type === 'state') client.watched.delete(news.key)
   client.context.push(news)
 }
 
-/** Spaces share nothing, so neither do their clients. */
 function keyOf(space: string, address: string): string {
   return `${space}\0${address}`
 }

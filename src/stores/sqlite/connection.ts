@@ -14,80 +14,82 @@ import type {
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
-import type { CallOptions } from './batches.js'
-import type { LocalClient } from './clients.js'
-import type { FileUser } from './file-user.js'
-import type { Space } from './lock-file.js'
+import type { SqliteBackend } from './backend.js'
+import type { BatchCallOptions } from './batches.js'
+import type { SqliteStoreClient } from './clients.js'
+import type { SqliteSpace } from './lock-file.js'
 
-/** No stored name begins with the other one and this, except the ones that come after it: stored text has no NUL. */
+/** The lowest character of stored text: a name with it sorts right behind that name. */
 const JUST_AFTER = '\x01'
 
 export class SqliteConnection implements Connection {
-  readonly #user: FileUser
+  readonly #backend: SqliteBackend
   readonly #context: ClientContext
-  readonly #client: LocalClient
-  /** Claims whose turn has not come yet. */
-  readonly #asked = new Map<string, Promise<ClaimReply>>()
+  readonly #client: SqliteStoreClient
+  /** Claims that wait for their transaction. */
+  readonly #pendingClaims = new Map<string, Promise<ClaimReply>>()
   #closing: Promise<void> | undefined
 
-  constructor(user: FileUser, context: ClientContext) {
-    this.#user = user
+  constructor(backend: SqliteBackend, context: ClientContext) {
+    this.#backend = backend
     this.#context = context
-    this.#client = user.connect(context)
+    this.#client = backend.connect(context)
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     const key = `${request.id.length} ${request.id} ${request.resource}`
-    // The engine asks again when an answer is late. Where calls wait for the file, that would only make more of them.
-    const asked = this.#asked.get(key)
-    if (asked) return asked
-    this.#user.listen()
-    const reply = this.#change(({ lines }) => {
-      // What is asked from now on is answered by itself: its lease must not count from before it was sent.
-      this.#asked.delete(key)
+    // The engine repeats a claim that is not answered in time. While the file is busy, that would
+    // pile up calls.
+    const pending = this.#pendingClaims.get(key)
+    if (pending) return pending
+    this.#backend.listen()
+    const reply = this.#write(({ lines }) => {
+      // A repetition from now on is a call of its own: its lease must not count from before it was
+      // sent.
+      this.#pendingClaims.delete(key)
       return lines.claim(this.#client.address, request)
     })
-    this.#asked.set(key, reply)
-    reply.catch(() => this.#asked.delete(key))
+    this.#pendingClaims.set(key, reply)
+    reply.catch(() => this.#pendingClaims.delete(key))
     return reply
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    if (beats.length === 0) return this.#look(() => [])
-    // Thousands of new claims may wait for their turn, for longer than those that are held have left.
-    return this.#change(({ lines }) => lines.pulse(beats), { isUrgent: true })
+    if (beats.length === 0) return this.#read(() => [])
+    // Thousands of new claims may be queued, for longer than the leases of holds last.
+    return this.#write(({ lines }) => lines.pulse(beats), { isUrgent: true })
   }
 
   async release(resource: string, id: string): Promise<boolean> {
-    return this.#change(({ lines }) => lines.release(resource, id))
+    return this.#write(({ lines }) => lines.release(resource, id))
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#change(({ lines }) => lines.evict(resource, fence))
+    return this.#write(({ lines }) => lines.evict(resource, fence))
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
-    return this.#change(({ lines }) => lines.resize(resource, declared, capacity))
+    return this.#write(({ lines }) => lines.resize(resource, declared, capacity))
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     const { address, watched } = this.#client
-    if (!watch) return this.#look(({ states }) => states.read(address, key, false))
-    this.#user.listen()
-    return this.#change(({ states }) => {
+    if (!watch) return this.#read(({ states }) => states.read(address, key, false))
+    this.#backend.listen()
+    return this.#write(({ states }) => {
       watched.add(key)
       return states.read(address, key, true)
     })
   }
 
   async write(change: StateChange): Promise<StateOutcome> {
-    return this.#change(({ states }) => states.write(change))
+    return this.#write(({ states }) => states.write(change))
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
     const { prefix, resource } = query
     if (resource !== undefined) {
-      const view = resource.startsWith(prefix) ? await this.#look(({ lines }) => lines.view(resource)) : null
+      const view = resource.startsWith(prefix) ? await this.#read(({ lines }) => lines.view(resource)) : null
       if (view) yield view
       return
     }
@@ -100,36 +102,36 @@ export class SqliteConnection implements Connection {
 
   spaces(): Promise<string[]> {
     this.#checkOpen()
-    return this.#user.submit((file) => file.spaces(), { isLook: true })
+    return this.#backend.submit((file) => file.spaces(), { isRead: true })
   }
 
   check(): Promise<Finding[]> {
     this.#checkOpen()
-    return this.#user.submit((file) => file.check(), { isLook: true })
+    return this.#backend.submit((file) => file.check(), { isRead: true })
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#client)
+    this.#closing ??= this.#backend.disconnect(this.#client)
     return this.#closing
   }
 
-  /** The first line from a name on, as long as names begin with the prefix, and where to go on. */
+  /** The first line at or after `from` whose name has the prefix, and where to go on. */
   #nextLine(from: string, prefix: string): Promise<{ view: LineView | null; next: string | undefined }> {
-    return this.#look(({ rows, lines }) => {
+    return this.#read(({ rows, lines }) => {
       const name = rows.resourceFrom(from)
       if (name === undefined || !name.startsWith(prefix)) return { view: null, next: undefined }
       return { view: lines.view(name), next: name + JUST_AFTER }
     })
   }
 
-  async #change<T>(work: (space: Space) => T, options?: CallOptions): Promise<T> {
+  async #write<T>(work: (space: SqliteSpace) => T, options?: BatchCallOptions): Promise<T> {
     this.#checkOpen()
-    return this.#user.submit((file) => work(file.space(this.#context.space)), options)
+    return this.#backend.submit((file) => work(file.space(this.#context.space)), options)
   }
 
-  async #look<T>(work: (space: Space) => T): Promise<T> {
+  async #read<T>(work: (space: SqliteSpace) => T): Promise<T> {
     this.#checkOpen()
-    return this.#user.submit((file) => work(file.space(this.#context.space)), { isLook: true })
+    return this.#backend.submit((file) => work(file.space(this.#context.space)), { isRead: true })
   }
 
   #checkOpen(): void {

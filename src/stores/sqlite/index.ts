@@ -3,23 +3,23 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions } from '../../base/options.js'
 import type { Store } from '../../contract/store.js'
-import type { DriverName } from '../../drivers/sqlite.js'
+import type { SqliteDriverName } from '../../drivers/sqlite.js'
 import { readBootId } from './clock.js'
 import { machineClock } from './machine-clock.js'
 import { SqliteStore } from './store.js'
 
 export interface SqliteOptions {
-  /** Which driver to use. Otherwise `node:sqlite` where Node has it, else `better-sqlite3` or `libsql`, whichever is installed. */
-  driver?: DriverName | undefined
-  /** Time and timers other than the machine's, for simulations. */
+  /** Default: `node:sqlite` where Node has it, else `better-sqlite3`, else `libsql`. */
+  driver?: SqliteDriverName | undefined
+  /** Time, timers and randomness in place of the machine's, for simulations. */
   env?: Env | undefined
 }
 
-const DRIVERS: readonly DriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
+const DRIVERS: readonly SqliteDriverName[] = ['node:sqlite', 'better-sqlite3', 'libsql']
 
 /**
- * A store in one file, for the processes of one machine. The file is made when it is missing; its folder must be there.
- * Keep it on a local disk: a network file system cannot be relied upon to lock.
+ * A store in one file, for the processes of one machine. A missing file is created; its folder must
+ * exist. Keep it on a local disk: the locks of network file systems are not reliable.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export function sqlite(path: string, options: SqliteOptions = {}): Store {
   if (driver !== undefined && !DRIVERS.includes(driver))
     throw invalid(`driver is '${driver}', but must be one of ${DRIVERS.join(', ')}`)
   const env = options.env ?? { ...systemEnv, now: machineClock() }
-  // The path is resolved now, so that a later change of the working directory does not lead to another file.
+  // Resolved now: a later change of the working directory must not lead to another file.
   return new SqliteStore({ path: resolve(checkPath(path)), driver, env, bootId: readBootId() })
 }
 

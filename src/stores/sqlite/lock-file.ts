@@ -1,87 +1,89 @@
 import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
 import { decodeText } from '../../base/text.js'
-import { Lines } from '../../contract/lines.js'
-import { States } from '../../contract/states.js'
 import type { Finding } from '../../contract/store.js'
-import { type Database, inTransaction } from '../../drivers/sqlite.js'
+import { inTransaction, type SqliteDatabase } from '../../drivers/sqlite.js'
 import { unavailable } from '../../drivers/sqlite-failures.js'
+import { EmbeddedLines } from '../embedded/lines.js'
+import { EmbeddedStates } from '../embedded/states.js'
 import { checkFile } from './check.js'
-import { checkEra } from './clock.js'
-import { presentEra, settleEra } from './era.js'
+import { checkClock } from './clock.js'
+import { currentBoot, moveToCurrentBoot } from './file-clock.js'
 import { type Message, Outbox } from './outbox.js'
 import { SqliteRows } from './rows.js'
 import { prepareFile } from './schema.js'
-import { prepareStatements, type Statements } from './statements.js'
+import { prepareStatements, type SqliteStatements } from './statements.js'
 
-/** What everything inside one transaction shares. */
-export interface Transaction {
-  /** One moment for the whole transaction. It is later than the sending of every call in it. */
+/** What the calls inside one transaction share. */
+export interface SqliteTransaction {
+  /** One time for the whole transaction, later than the sending of every call in it. */
   now: number
-  /** The last number given out; written back at the end. */
+  /** The last number given out; written to the file at the end. */
   counter: number
   hasPins: boolean
   hasChanged: boolean
 }
 
 /** The lines and states of one space. */
-export interface Space {
+export interface SqliteSpace {
   readonly rows: SqliteRows
-  readonly lines: Lines
-  readonly states: States
+  readonly lines: EmbeddedLines
+  readonly states: EmbeddedStates
 }
 
-export interface FileOptions {
+export interface LockFileOptions {
   readonly path: string
   readonly env: Env
   readonly bootId: string | null
-  /** Whether other processes can tell our clients. */
-  isHeard(): boolean
+  /** Whether other processes can reach our clients. */
+  receivesPushes(): boolean
 }
 
-/** An opened file: transactions, and what can be done inside one. */
+/** An open file, its transactions, and the spaces in it. */
 export class LockFile {
-  readonly sql: Statements
+  readonly sql: SqliteStatements
   readonly #outbox = new Outbox()
-  readonly transaction: Transaction = { now: 0, counter: 0, hasPins: false, hasChanged: false }
-  readonly #database: Database
+  readonly transaction: SqliteTransaction = { now: 0, counter: 0, hasPins: false, hasChanged: false }
+  readonly #database: SqliteDatabase
   readonly #boot: string
-  readonly #options: FileOptions
+  readonly #options: LockFileOptions
   readonly #identity: string | undefined
-  readonly #spaces = new Map<string, Space>()
+  readonly #spaces = new Map<string, SqliteSpace>()
 
-  /** Makes the file ready. Throws the driver's BUSY when it is not our turn. */
-  constructor(database: Database, options: FileOptions) {
+  /** Prepares the file. Throws the driver's BUSY while another process has it. */
+  constructor(database: SqliteDatabase, options: LockFileOptions) {
     this.#database = database
     this.#options = options
     const { path, env, bootId } = options
-    const settle = (isNew: boolean): string => settleEra(database, isNew, env, bootId)
-    this.#boot = prepareFile(database, path, settle, () => presentEra(database, env, bootId))
+    const prepare = (isNew: boolean): string => moveToCurrentBoot(database, isNew, env, bootId)
+    this.#boot = prepareFile(database, path, prepare, () => currentBoot(database, env, bootId))
     this.#identity = identityOf(options.path)
     this.sql = prepareStatements(database)
   }
 
-  /** Runs `work` in a transaction that may write. Gives what is to be told now that it is durable. */
-  change(work: () => void): Message[] {
+  /**
+   * Runs `work` in a transaction that may write. Returns the pushes to send now that it is durable.
+   */
+  write(work: () => void): Message[] {
     inTransaction(this.#database, 'BEGIN IMMEDIATE', () => {
       this.#begin()
       work()
-      // A refused claim changes nothing, and then nothing is written.
+      // Nothing is written for a refused claim, which changes nothing.
       if (!this.transaction.hasChanged) return
       this.sql.saveHead.run(this.transaction.counter, this.transaction.now)
     })
-    return this.transaction.hasChanged ? this.#outbox.take() : []
+    return this.#outbox.take()
   }
 
-  /** Runs `work` on one consistent view of the file, without keeping anybody from writing. */
-  look(work: () => void): void {
+  /** Runs `work` on one snapshot of the file. Does not block writers. */
+  read(work: () => void): void {
     inTransaction(this.#database, 'BEGIN', () => {
       this.#begin()
       work()
     })
   }
 
-  space(name: string): Space {
+  space(name: string): SqliteSpace {
     const known = this.#spaces.get(name)
     if (known) return known
     const space = this.#makeSpace(name)
@@ -89,18 +91,18 @@ export class LockFile {
     return space
   }
 
-  /** Whether the path leads to another file by now, or to none: then other processes use another one than we do. */
+  /** Whether the path leads to another file now, or to none: other processes left this one. */
   isReplaced(): boolean {
     const identity = identityOf(this.#options.path)
     return identity !== undefined && identity !== this.#identity
   }
 
-  /** Another number whenever another process has changed the file. */
+  /** Changes whenever another process has changed the file. */
   version(): number {
     return Number(this.sql.version.get()?.['data_version'])
   }
 
-  /** The names of the spaces in which there are claims. */
+  /** The spaces that have claims. */
   spaces(): string[] {
     return this.sql.spaces.all().map((cells) => decodeText(String(cells['space'])))
   }
@@ -118,32 +120,32 @@ export class LockFile {
     const head = this.sql.loadHead.get()
     if (!head) throw unavailable(`${this.#options.path} has lost its first row; move it away and start again`)
     transaction.now = this.#options.env.now()
-    checkEra({ boot: String(head['boot']), seen: Number(head['seen']) }, this.#boot, transaction.now)
+    checkClock({ boot: String(head['boot']), seen: Number(head['seen']) }, this.#boot, transaction.now)
     transaction.counter = Number(head['counter'])
     transaction.hasPins = Number(head['has_pins']) > 0
     transaction.hasChanged = false
-    this.#outbox.begin()
+    this.#outbox.clear()
   }
 
-  #makeSpace(name: string): Space {
+  #makeSpace(name: string): SqliteSpace {
     const rows = new SqliteRows(name, this.sql, this.transaction)
     const now = (): number => this.transaction.now
-    const lines = new Lines(rows, {
+    const lines = new EmbeddedLines(rows, {
       now,
       wallMs: () => this.#options.env.wallMs(),
-      tell: (client, news) => this.#outbox.tell(name, client, news),
-      isHeard: () => this.#options.isHeard(),
+      tell: (client, news) => this.#outbox.add(name, client, news),
+      receivesPushes: () => this.#options.receivesPushes(),
     })
-    const states = new States(rows, {
+    const states = new EmbeddedStates(rows, {
       now,
       nextVersion: () => lines.nextNumber(0, 1),
-      tell: (client, news) => this.#outbox.tell(name, client, news),
+      tell: (client, news) => this.#outbox.add(name, client, news),
     })
     return { rows, lines, states }
   }
 }
 
-/** '' if there is no such file; undefined if that cannot be told. */
+/** '' if there is no such file; undefined if the system does not say. */
 function identityOf(path: string): string | undefined {
   try {
     const stat = statSync(path, { throwIfNoEntry: false })

@@ -3,36 +3,37 @@ import { join } from 'node:path'
 import { systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 
-/** Of Linux; the clock of Node there. */
+/** Linux's number of the clock that Node uses. */
 const CLOCK_MONOTONIC = 1
-/** musl finds itself under this name, too. */
+/** musl answers to this name, too. */
 const C_LIBRARY = 'libc.so.6'
 
-/** clock_gettime(2): writes seconds and nanoseconds into `time`, and returns 0 if it could. */
+/** clock_gettime(2): writes seconds and nanoseconds to `time`; 0 is success. */
 type ClockGetTime = (clock: number, time: BigInt64Array) => number
 
-/** What decides whether the processes of a JavaScript runtime share a clock. */
+/** Decides whether the processes of a JavaScript runtime share a clock. */
 export interface Runtime {
   readonly name: string
   readonly platform: string
-  /** Loads clock_gettime from the C library, or throws. null: the runtime's own clock is the machine's. */
+  /** Loads clock_gettime, or throws. null: the runtime's own clock is the machine's. */
   readonly loadClockGetTime: (() => ClockGetTime) | null
 }
 
-let present: (() => number) | undefined
+let shared: (() => number) | undefined
 
 /**
- * Monotonic milliseconds that are the same in every process of the machine, also under different runtimes.
- * Throws UNSUPPORTED where there is no such clock.
+ * Monotonic milliseconds that are the same in every process of the machine, also under different
+ * runtimes. Throws UNSUPPORTED where there is no such clock.
  */
 export function machineClock(): () => number {
-  present ??= clockOf(presentRuntime())
-  return present
+  shared ??= clockOf(currentRuntime())
+  return shared
 }
 
 /**
- * Bun and Deno count from the start of each process: times of two processes cannot be compared. On Linux they can read the clock
- * that Node uses from the C library. Elsewhere that is refused: on macOS, for one, some clocks stop while the machine sleeps.
+ * Bun and Deno count from the start of each process, so the times of two processes cannot be
+ * compared. On Linux they can read Node's clock through the C library. Elsewhere the store is
+ * refused: on macOS, some clocks stop during sleep.
  */
 export function clockOf(runtime: Runtime): () => number {
   if (runtime.loadClockGetTime === null) return systemEnv.now
@@ -46,12 +47,12 @@ export function clockOf(runtime: Runtime): () => number {
 }
 
 function noSharedClock({ name, platform }: Runtime, advice: string, cause?: unknown): HoldfastError {
-  const what = `Under ${name} on ${platform} the processes have no clock in common, by which leases in a lock file could end`
-  const message = `${what}; ${advice}, or take a store with a server, such as Redis`
+  const what = `Under ${name} on ${platform}, processes share no clock that could end the leases in a lock file`
+  const message = `${what}; ${advice}, or use a store with a server, such as Redis`
   return new HoldfastError('UNSUPPORTED', message, { store: 'sqlite', cause })
 }
 
-function presentRuntime(): Runtime {
+function currentRuntime(): Runtime {
   const { platform, versions } = process
   if (versions['deno'] !== undefined) return { name: 'Deno', platform, loadClockGetTime: loadInDeno }
   if (versions['bun'] !== undefined) return { name: 'Bun', platform, loadClockGetTime: loadInBun }
@@ -66,7 +67,7 @@ function load(runtime: Runtime, loadClockGetTime: () => ClockGetTime): ClockGetT
   }
 }
 
-/** What is used of Deno and of Bun, so that their types are not needed to compile. */
+/** The parts of Deno and Bun that we use: their types are not needed to compile. */
 interface DenoGlobal {
   permissions: { querySync(permission: { name: 'ffi' }): { state: string } }
   dlopen(library: string, symbols: { clock_gettime: object }): { symbols: { clock_gettime: ClockGetTime } }
@@ -75,7 +76,7 @@ type BunFfi = Pick<DenoGlobal, 'dlopen'>
 
 function loadInDeno(): ClockGetTime {
   const deno = (globalThis as unknown as { Deno: DenoGlobal }).Deno
-  // Asked first: without the permission, dlopen would stop at a prompt on the terminal.
+  // Without the permission, dlopen would prompt on the terminal.
   const { state } = deno.permissions.querySync({ name: 'ffi' })
   if (state !== 'granted') throw new Error(`Deno's permission ffi is not granted (${state})`)
   const clock_gettime = { parameters: ['i32', 'buffer'], result: 'i32' }
@@ -83,7 +84,7 @@ function loadInDeno(): ClockGetTime {
 }
 
 function loadInBun(): ClockGetTime {
-  // A built-in module, so it does not matter from where it is looked for.
+  // A built-in module: the path to resolve from does not matter.
   const bun = createRequire(join(process.cwd(), 'package.json'))('bun:ffi') as BunFfi
   const clock_gettime = { args: ['i32', 'ptr'], returns: 'i32' }
   return bun.dlopen(C_LIBRARY, { clock_gettime }).symbols.clock_gettime

@@ -1,29 +1,29 @@
 import type { Push } from '../../contract/store.js'
 
-/** News for one client. */
+/** A push for one client. */
 export interface Message {
   readonly space: string
-  /** Where it is: `WIRE ID`. */
+  /** Its address: `SOCKET ID`. */
   readonly client: string
   readonly news: Push
 }
 
-/** What a transaction has to tell, kept until it is durable. */
+/** The pushes of a transaction, collected until it is durable. */
 export class Outbox {
-  #untold: Message[] = []
+  #messages: Message[] = []
 
-  /** Forgets what a transaction that did not come about would have told. */
-  begin(): void {
-    this.#untold = []
+  /** Drops the pushes of a transaction that was rolled back. */
+  clear(): void {
+    this.#messages = []
   }
 
-  tell(space: string, client: string, news: Push): void {
-    this.#untold.push({ space, client, news })
+  add(space: string, client: string, news: Push): void {
+    this.#messages.push({ space, client, news })
   }
 
   take(): Message[] {
-    const untold = this.#untold
-    this.#untold = []
-    return untold
+    const messages = this.#messages
+    this.#messages = []
+    return messages
   }
 }

@@ -1,72 +1,75 @@
 import { decodeText, encodeText } from '../../base/text.js'
-import type { Pin, Row, RowChange, Rows, StateRow, StateRows } from '../../contract/rows.js'
-import type { Cells, Value } from '../../drivers/sqlite.js'
-import type { Transaction } from './lock-file.js'
-import type { Statements } from './statements.js'
+import type { Cells, SqliteValue } from '../../drivers/sqlite.js'
+import type { ClaimRow, ClaimRowChange, ClaimRows, Pin, StateRow, StateRows } from '../embedded/rows.js'
+import type { SqliteTransaction } from './lock-file.js'
+import type { SqliteStatements } from './statements.js'
 
-/** A row with its place in the line, by which it is found again. Only rows that were read have one. */
-interface PlacedRow extends Row {
+/** A row with its place in the line, which is its key. Only rows that were read have one. */
+interface PlacedRow extends ClaimRow {
   readonly place: number
 }
 
-/** How many rows of a line are read at once after the first: most readers stop at the first claim that waits. */
+/** How many rows are read at once behind the first: most reads stop at the first waiting claim. */
 const PAGES = [3, 32, 256] as const
 
-/** The rows of one space of an SQLite file. All calls belong to the transaction that is under way. */
-export class SqliteRows implements Rows, StateRows {
+/** The rows of one space of an SQLite file. All calls belong to the running transaction. */
+export class SqliteRows implements ClaimRows, StateRows {
   readonly #space: string
-  readonly #sql: Statements
-  readonly #transaction: Transaction
+  readonly #sql: SqliteStatements
+  readonly #transaction: SqliteTransaction
 
-  constructor(space: string, sql: Statements, transaction: Transaction) {
+  constructor(space: string, sql: SqliteStatements, transaction: SqliteTransaction) {
     this.#space = encodeText(space)
     this.#sql = sql
     this.#transaction = transaction
   }
 
-  *line(resource: string): Iterable<Row> {
-    const name = encodeText(resource)
-    const first = this.#sql.claimFirst.get(this.#space, name)
-    if (!first) return
-    let last = toRow(first)
-    yield last
+  first(resource: string): ClaimRow | undefined {
+    const cells = this.#sql.claimFirst.get(this.#space, encodeText(resource))
+    return cells && toRow(cells)
+  }
+
+  *behindFirst(first: ClaimRow): Iterable<ClaimRow> {
+    const key = this.#key(first)
+    let last = placeOf(first)
     for (let page = 0; ; page += 1) {
       const size = PAGES[page] ?? 256
-      const cells = this.#sql.claimsAfter.all(this.#space, name, last.place, size)
+      const cells = this.#sql.claimsAfter.all(...key, last, size)
       for (const each of cells) {
-        last = toRow(each)
-        yield last
+        const row = toRow(each)
+        last = row.place
+        yield row
       }
       if (cells.length < size) return
     }
   }
 
-  get(resource: string, id: string): Row | undefined {
+  get(resource: string, id: string): ClaimRow | undefined {
     const cells = this.#sql.claimById.get(this.#space, encodeText(resource), encodeText(id))
     return cells && toRow(cells)
   }
 
-  append(row: Row): void {
+  append(row: ClaimRow): void {
     const key = this.#key(row)
     this.#count(this.#sql.claimAppend.run(...toValues(row), ...key, ...key))
   }
 
-  prepend(row: Row): void {
+  prepend(row: ClaimRow): void {
     const key = this.#key(row)
     this.#count(this.#sql.claimPrepend.run(...toValues(row), ...key, ...key))
   }
 
-  replace(old: Row, row: Row): void {
+  replace(old: ClaimRow, row: ClaimRow): void {
     this.#count(this.#sql.claimReplace.run(...toValues(row), ...this.#key(old), placeOf(old)))
   }
 
-  update(row: Row, change: RowChange): void {
+  update(row: ClaimRow, change: ClaimRowChange): void {
     const { permits, fence, expires, since, block } = { ...row, ...change }
     const values = [permits, fence, expires, since, block, ...this.#key(row), placeOf(row)]
     this.#count(this.#sql.claimUpdate.run(...values))
   }
 
-  remove(row: Row): void {
+  remove(row: ClaimRow): void {
     this.#count(this.#sql.claimRemove.run(...this.#key(row), placeOf(row)))
   }
 
@@ -74,13 +77,13 @@ export class SqliteRows implements Rows, StateRows {
     return this.#transaction.counter
   }
 
-  bump(counter: number): void {
+  setCounter(counter: number): void {
     this.#transaction.counter = counter
     this.#transaction.hasChanged = true
   }
 
   pin(resource: string): Pin | undefined {
-    // Hardly any file has pins; one look for all of them saves a look for each claim.
+    // Hardly any file has pins: one query for all of them saves a query for each claim.
     if (!this.#transaction.hasPins) return undefined
     const cells = this.#sql.pinGet.get(this.#space, encodeText(resource))
     return cells && { declared: Number(cells['declared']), capacity: Number(cells['capacity']) }
@@ -122,13 +125,13 @@ export class SqliteRows implements Rows, StateRows {
     return watchers
   }
 
-  /** The first resource with a claim from `name` on, in the order of the index. */
+  /** The first resource with a claim, at or after `name` in the order of the index. */
   resourceFrom(name: string): string | undefined {
     const found = this.#sql.resourceFrom.get(this.#space, encodeText(name))
     return found && toText(found['resource'])
   }
 
-  #key(row: Row): [string, string] {
+  #key(row: ClaimRow): [string, string] {
     return [this.#space, encodeText(row.resource)]
   }
 
@@ -157,20 +160,20 @@ function toRow(cells: Cells): PlacedRow {
 }
 
 /** In the order of the columns in `claimAppend`, `claimPrepend` and `claimReplace`. */
-function toValues(row: Row): Value[] {
+function toValues(row: ClaimRow): SqliteValue[] {
   const { permits, capacity, fence, expires, maxHoldMs, floor, block, since } = row
   const texts = [encodeText(row.id), encodeText(row.client)]
   return [...texts, permits, capacity, fence, expires, maxHoldMs, floor, block, since, encodeText(row.info)]
 }
 
-function placeOf(row: Row): number {
+function placeOf(row: ClaimRow): number {
   return (row as PlacedRow).place
 }
 
-function toText(value: Value | undefined): string {
+function toText(value: SqliteValue | undefined): string {
   return decodeText(String(value))
 }
 
-function toNumberOrNull(value: Value | undefined): number | null {
+function toNumberOrNull(value: SqliteValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value)
 }

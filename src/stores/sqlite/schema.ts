@@ -1,13 +1,13 @@
 import { HoldfastError } from '../../base/errors.js'
-import { type Database, inTransaction } from '../../drivers/sqlite.js'
+import { inTransaction, type SqliteDatabase } from '../../drivers/sqlite.js'
 import { refused } from '../../drivers/sqlite-failures.js'
 
-/** "Hfst" in ASCII: marks the file as ours, so that we never write into another application's database. */
+/** "Hfst" in ASCII: marks the file as ours. We never write to other databases. */
 const APPLICATION_ID = 0x48667374
-/** Raised with every change of the tables that older code cannot live with. */
+/** Raised with every change of the tables that older versions cannot work with. */
 const SCHEMA_VERSION = 1
 
-/** What the tables and columns mean is told in docs/stores/sqlite.md. */
+/** docs/stores/sqlite.md explains the tables and columns. */
 const TABLES = `
 CREATE TABLE holdfast (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -61,23 +61,24 @@ PRAGMA user_version = ${SCHEMA_VERSION};
 `
 
 /**
- * Makes the file ready: WAL, and our tables if it is empty. Of several processes that start together each finds either nothing
- * or everything, because the tables, the version and `fill` are one transaction. Throws the driver's BUSY when it is not our turn.
- * Where `find` gives what `fill` would, there is nothing to do, and no need to wait until nobody writes.
+ * Prepares the file: WAL mode, and our tables if it is empty. Processes that start together each
+ * find nothing or everything, because the tables, the version and `fill` are one transaction.
+ * Throws the driver's BUSY while another process has the file. If `find` returns a value, the file
+ * is ready, and there is no need to wait for writers.
  */
 export function prepareFile<T>(
-  database: Database,
+  database: SqliteDatabase,
   path: string,
   fill: (isNew: boolean) => T,
   find: () => T | undefined = () => undefined,
 ): T {
-  // Looked at before anything is changed: another application's database keeps its journal mode.
-  // In one view of it, because another process may be making the tables at this very moment.
+  // Inspected before any change: another application's database keeps its journal mode.
+  // In one snapshot, because another process may be creating the tables right now.
   inTransaction(database, 'BEGIN', () => inspectFile(database, path))
   const mode = database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
   if (mode !== 'wal') throw noSharedMemory(path)
-  // NORMAL: a power cut may undo the last changes, but ends every process that relied on them too.
-  // The size limit gives the space of a burst back at the next checkpoint.
+  // NORMAL: a power cut may undo the last changes, but it also ends every process that relied on
+  // them. The size limit frees the space of a burst at the next checkpoint.
   database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304; PRAGMA busy_timeout = 0')
   const found = inTransaction(database, 'BEGIN', () =>
     inspectFile(database, path) === 'ours' ? find() : undefined,
@@ -90,7 +91,7 @@ export function prepareFile<T>(
   })
 }
 
-function inspectFile(database: Database, path: string): 'empty' | 'ours' {
+function inspectFile(database: SqliteDatabase, path: string): 'empty' | 'ours' {
   const pragma = (name: string): unknown => database.prepare(`PRAGMA ${name}`).get()?.[name]
   const application = pragma('application_id')
   const version = pragma('user_version')

@@ -1,14 +1,14 @@
-import type { Database, Statement } from '../../drivers/sqlite.js'
+import type { SqliteDatabase, SqliteStatement } from '../../drivers/sqlite.js'
 
 const CLAIM_COLUMNS =
   'place, resource, id, client, permits, capacity, fence, expires, max_hold_ms, floor, block, since, info'
 
-/** The place for a new claim, by an expression over the line's places; takes the space and the resource. */
+/** Inserts a claim at a place computed from the line's places, by space and resource. */
 const insertAt = (place: string) =>
   `INSERT INTO claim (id, client, permits, capacity, fence, expires, max_hold_ms, floor, block, since, info, space, resource, place)
    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ${place} FROM claim WHERE space = ? AND resource = ?))`
 
-/** Every statement of the hot path, prepared once for each opened file. All of them go through an index. */
+/** The statements, prepared once for each opened file. Those of the hot path use an index. */
 const SQL = {
   loadHead: 'SELECT counter, boot, seen, EXISTS (SELECT 1 FROM pin) AS has_pins FROM holdfast',
   saveHead: 'UPDATE holdfast SET counter = ?, seen = ?',
@@ -38,7 +38,7 @@ const SQL = {
   watcherAdd: 'INSERT OR REPLACE INTO watcher (space, key, client, seen) VALUES (?, ?, ?, ?)',
   watcherOfKey: 'SELECT client FROM watcher WHERE space = ? AND key = ?',
   watcherTake: 'DELETE FROM watcher WHERE space = ? AND key = ?',
-  watcherBeat: 'UPDATE watcher SET seen = ? WHERE space = ? AND client = ?',
+  watcherRefresh: 'UPDATE watcher SET seen = ? WHERE space = ? AND client = ?',
   watcherForget: 'DELETE FROM watcher WHERE space = ? AND client = ?',
 
   lapsedLines: 'SELECT DISTINCT space, resource FROM claim WHERE expires <= ? LIMIT ?',
@@ -48,9 +48,9 @@ const SQL = {
     'DELETE FROM watcher WHERE (space, key, client) IN (SELECT space, key, client FROM watcher WHERE seen <= ? LIMIT ?)',
 } as const
 
-export type Statements = Readonly<Record<keyof typeof SQL, Statement>>
+export type SqliteStatements = Readonly<Record<keyof typeof SQL, SqliteStatement>>
 
-export function prepareStatements(database: Database): Statements {
+export function prepareStatements(database: SqliteDatabase): SqliteStatements {
   const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)])
-  return Object.fromEntries(prepared) as Statements
+  return Object.fromEntries(prepared) as SqliteStatements
 }

@@ -1,23 +1,29 @@
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { SqliteBackend, type SqliteBackendOptions } from './backend.js'
 import { SqliteConnection } from './connection.js'
-import { FileUser, type FileUserOptions } from './file-user.js'
 
 export class SqliteStore implements Store {
   readonly name = 'sqlite'
-  readonly capabilities: Capabilities = {
-    perHoldLease: true,
-    // So many take some ten milliseconds, during which neither this process nor another one can use the file.
-    maxBeats: 250,
-    // Where no socket can be made or reached, nothing is told.
-    askNextEveryMs: 100,
-  }
-  readonly #user: FileUser
+  readonly capabilities: Capabilities
+  readonly #backend: SqliteBackend
 
-  constructor(options: FileUserOptions) {
-    this.#user = new FileUser(options)
+  constructor(options: SqliteBackendOptions) {
+    const backend = new SqliteBackend(options)
+    this.#backend = backend
+    this.capabilities = {
+      perHoldLease: true,
+      // So many take about ten milliseconds, during which no process can use the file for anything
+      // else.
+      maxBeats: 250,
+      // Pushes are lost where a process cannot make or reach a socket.
+      askNextEveryMs: 100,
+      get tellsWanted() {
+        return backend.receivesPushes
+      },
+    }
   }
 
   connect(client: ClientContext): Connection {
-    return new SqliteConnection(this.#user, client)
+    return new SqliteConnection(this.#backend, client)
   }
 }

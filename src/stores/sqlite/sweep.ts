@@ -1,11 +1,11 @@
 import { decodeText, encodeText } from '../../base/text.js'
-import type { LocalClient } from './clients.js'
+import type { SqliteStoreClient } from './clients.js'
 import type { LockFile } from './lock-file.js'
 
-/** At most so many rows of each kind in one sweep: the rest waits for the next. */
+/** The most rows of each kind in one sweep; the next one takes the rest. */
 const MOST_ROWS = 500
 const MOST_LINES = 50
-/** Watchers say every minute that they live. */
+/** Watchers are refreshed every minute. */
 const WATCHER_DEAD_AFTER_MS = 10 * 60_000
 
 export interface LapsedLine {
@@ -13,7 +13,10 @@ export interface LapsedLine {
   readonly resource: string
 }
 
-/** The lines with lapsed claims. Whoever uses a line tidies it; these may be lines that nobody uses any more. */
+/**
+ * The lines with lapsed claims. Every call on a line removes them; no call may come to these any
+ * more.
+ */
 export function findLapsedLines(file: LockFile): LapsedLine[] {
   const cells = file.sql.lapsedLines.all(file.transaction.now, MOST_LINES)
   return cells.map(({ space, resource }) => ({
@@ -22,7 +25,7 @@ export function findLapsedLines(file: LockFile): LapsedLine[] {
   }))
 }
 
-/** Removes what has ended and what the dead have left, in one transaction. */
+/** Removes lapsed claims, ended states and the watchers of dead clients, in one transaction. */
 export function sweep(file: LockFile, lapsed: readonly LapsedLine[]): void {
   for (const { space, resource } of lapsed) file.space(space).lines.sweep(resource)
   const { now } = file.transaction
@@ -32,21 +35,21 @@ export function sweep(file: LockFile, lapsed: readonly LapsedLine[]): void {
   if (removed > 0) file.transaction.hasChanged = true
 }
 
-/** Says that the watchers among these clients live. */
-export function beatWatchers(file: LockFile, clients: Iterable<LocalClient>): void {
+/** Marks the watchers among these clients as alive. */
+export function refreshWatchers(file: LockFile, clients: Iterable<SqliteStoreClient>): void {
   for (const { context, address, watched } of clients) {
     if (watched.size === 0) continue
-    const beaten = file.sql.watcherBeat.run(
+    const refreshed = file.sql.watcherRefresh.run(
       file.transaction.now,
       encodeText(context.space),
       encodeText(address),
     )
-    if (beaten > 0) file.transaction.hasChanged = true
+    if (refreshed > 0) file.transaction.hasChanged = true
   }
 }
 
-/** Removes what others would have told a client that leaves. */
-export function forgetClient(file: LockFile, { context, address }: LocalClient): void {
+/** Removes the watches of a client that disconnects. */
+export function forgetClient(file: LockFile, { context, address }: SqliteStoreClient): void {
   const watches = file.sql.watcherForget.run(encodeText(context.space), encodeText(address))
   if (watches > 0) file.transaction.hasChanged = true
 }

@@ -181,7 +181,7 @@ const modes = {
     }
   },
 
-  /** Waits in line, with a wire and a watch, and has nothing else to do: the process should end by itself. */
+  /** Waits in line, with a socket and a watch, and has nothing else to do: the process should end by itself. */
   async idle() {
     const { status } = await client.claim(request(rest[0], randomUUID(), 30_000))
     await client.read('key', true)

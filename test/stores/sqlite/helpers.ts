@@ -8,7 +8,7 @@ import { RUNTIMES } from '../../../scripts/runtimes.mjs'
 import { type Env, systemEnv } from '../../../src/base/env.js'
 import { EXCLUSIVE } from '../../../src/contract/constants.js'
 import type { ClaimRequest, ClientContext, Connection, Push, Store } from '../../../src/contract/store.js'
-import { type Database, loadDriver } from '../../../src/drivers/sqlite.js'
+import { loadDriver, type SqliteDatabase } from '../../../src/drivers/sqlite.js'
 import { isBusy } from '../../../src/drivers/sqlite-failures.js'
 
 export type RuntimeName = keyof typeof RUNTIMES
@@ -106,14 +106,14 @@ export function testEnv(startMs: number): TestEnv {
 }
 
 /** Another user of the file, below the store. */
-export async function openRaw(path: string): Promise<Database> {
+export async function openRaw(path: string): Promise<SqliteDatabase> {
   const database = (await loadDriver()).open(path)
   onTestFinished(() => database.close())
   return database
 }
 
 /** Asks a raw user for one value. It may not be its turn just now: SQLite itself never waits here. */
-export function ask(database: Database, sql: string): unknown {
+export function ask(database: SqliteDatabase, sql: string): unknown {
   for (;;) {
     try {
       return Object.values(database.prepare(sql).get() ?? {})[0]

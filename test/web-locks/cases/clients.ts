@@ -39,7 +39,7 @@ onEachStore('clients, as windows, frames and workers are in a browser', (newSite
     expect((await goneWaiting).cause).toMatchObject({ code: 'CLOSED' })
     await holder.client.close({ drain: 0 })
     const error = await rejectsWithDom(held.released, 'AbortError')
-    expect(error.message).toMatch(/^The lock 'a' was given back, because its client was closed/)
+    expect(error.message).toMatch(/^The lock 'a' was released, because its client was closed/)
     expect(error.cause).toMatchObject({ code: 'HOLD_LOST', cause: { code: 'CLOSED' } })
     expect(await blocked).toBe('granted')
     expect(await site.locks.query()).toEqual({ held: [], pending: [] })

@@ -1,7 +1,7 @@
 import type { Names } from './names.js'
 
 /**
- * A line, in SQL: what `contract/lines.ts` does for embedded stores, restated for the server and checked against the same model. Every routine
+ * A line, in SQL: what `stores/embedded/lines.ts` does for embedded stores, restated for the server and checked against the same model. Every routine
  * that touches a line is put together from these pieces, which work on the variables of `LINE_VARIABLES`.
  *
  * - The row of the line is its lock: nothing of a line is read or changed before `openLine`.

@@ -1,7 +1,7 @@
 import { MOST_AHEAD } from '../../../contract/constants.js'
 
 /**
- * What every call on a line is made of: `open_line`, `settle`, the work, `close_line`. It restates `contract/lines.ts`.
+ * What every call on a line is made of: `open_line`, `settle`, the work, `close_line`. It restates `stores/embedded/lines.ts`.
  *
  * A `turn` is a line while a call works on it: its row, its time, and what is to be told. It travels through the functions and is written once, at
  * the end. The row also says what its claims come to (`used`, `capacity`, `soonest`, `next`), so that they are looked at only when that has changed: a free

@@ -1,5 +1,5 @@
 /**
- * A line, in Lua: what `contract/lines.ts` does for embedded stores, restated for the server and checked against the same model.
+ * A line, in Lua: what `stores/embedded/lines.ts` does for embedded stores, restated for the server and checked against the same model.
  * Every script that touches a line contains this. It expects `wall`, the server's time in microseconds, and `retentionMs`.
  *
  * A line is one hash. Field `#` is its head, in one of three forms; every other field is a claim under its id:

@@ -1,20 +1,22 @@
+import type { Push, StateChange, StateOutcome, StateValue } from '../../contract/store.js'
 import type { StateRow, StateRows } from './rows.js'
-import type { Push, StateChange, StateOutcome, StateValue } from './store.js'
 
-/** What the states need from outside. */
-export interface StatesContext {
+export interface EmbeddedStatesContext {
   now(): number
-  /** A number that was never given before. */
+  /** A number that was never given out before. */
   nextVersion(): number
   tell(client: string, news: Push): void
 }
 
-/** The state semantics of the store contract, for every store whose rows this process can change atomically. */
-export class States {
+/**
+ * The state semantics of the store contract, for stores whose rows this process can change
+ * atomically.
+ */
+export class EmbeddedStates {
   readonly #rows: StateRows
-  readonly #context: StatesContext
+  readonly #context: EmbeddedStatesContext
 
-  constructor(rows: StateRows, context: StatesContext) {
+  constructor(rows: StateRows, context: EmbeddedStatesContext) {
     this.#rows = rows
     this.#context = context
   }
@@ -28,7 +30,7 @@ export class States {
     const { key, value } = change
     const before = this.#current(key)
     if ((before?.version ?? null) !== change.expect) return { written: false, current: before }
-    // Deleting what is not there changes nothing, so there is nothing to tell.
+    // Deleting a missing value changes nothing, so no watcher is told.
     if (before === null && value === null) return { written: true, current: null }
     const after = value === null ? null : this.#newRow(value, change.retentionMs)
     this.#rows.setState(key, after)

@@ -9,22 +9,24 @@ import type { Message } from './outbox.js'
 
 const MOST_UNREAD_BYTES = 65_536
 const DONE = Promise.resolve()
-/** The longest path that every system takes for a socket. */
+/** The longest socket path that every system accepts. */
 const LONGEST_SOCKET_PATH = 100
 
 /**
- * The wires between the processes that use one file: each store value listens on a socket of its own beside the file, and whoever
- * promotes or robs one of its claims says so there. Only an accelerator, so nothing here throws or rejects: where a wire cannot be
- * laid, the engine asks a little later.
+ * Sockets between the processes that use one file. Each store value listens on a socket of its own
+ * beside the file; a process that promotes or revokes one of its claims tells it there. Only an
+ * accelerator, so nothing here throws or rejects: without a socket, the engine asks a little later.
  */
-export class Wires {
-  /** This end. Never used again by anybody, so that a dead end can be removed by whoever finds it. */
+export class PeerSockets {
+  /**
+   * The name of our socket. Never used twice, so any process may remove the socket of a dead one.
+   */
   readonly name: string
   readonly #path: string
   readonly #receive: (message: Message) => void
-  /** The lines that we have laid, by their other end, and those that others have laid to us. */
-  readonly #lines = new Map<string, Socket>()
-  readonly #accepted = new Set<Socket>()
+  /** Our connections to other sockets, by name, and the connections of others to ours. */
+  readonly #outgoing = new Map<string, Socket>()
+  readonly #incoming = new Set<Socket>()
   #server: Server | undefined
   #hasFailed = false
   #foundFolder: string | undefined
@@ -35,14 +37,16 @@ export class Wires {
     this.#receive = receive
   }
 
-  /** Listens from now on; at once, so that no claim is in the file before its client can be reached. */
+  /**
+   * Starts to listen, synchronously: no claim may be in the file before its client can be reached.
+   */
   listen(): void {
     if (this.#server) return
-    // Outside the flow of the caller who happened to claim first.
+    // Outside the async context of the first caller.
     detached(() => quietly(() => this.#listen()))
   }
 
-  /** Listens again if somebody has removed our end. */
+  /** Listens again if our socket was removed. */
   check(): void {
     if (!this.#server || process.platform === 'win32' || existsSync(this.#address(this.name))) return
     this.#server.close()
@@ -50,58 +54,58 @@ export class Wires {
     this.listen()
   }
 
-  /** Whether others can lay a line to this end. */
+  /** Whether other processes can connect to our socket. */
   get isListening(): boolean {
     return this.#server !== undefined && !this.#hasFailed
   }
 
-  /** How many lines are laid, in either direction. */
+  /** How many connections there are, in either direction. */
   get size(): number {
-    return this.#lines.size + this.#accepted.size
+    return this.#outgoing.size + this.#incoming.size
   }
 
-  /** Resolves when the messages are out of our hands: the process may end after that. */
+  /** Resolves when the system has the messages: the process may exit after that. */
   send(to: string, messages: readonly Message[]): Promise<void> {
     const text = messages.map((message) => `${JSON.stringify(message)}\n`).join('')
-    const line = this.#lines.get(to) ?? this.#connect(to)
-    // Nobody has read for long: a stopped process, which asks when it goes on.
-    if (line.writableLength > MOST_UNREAD_BYTES) line.destroy()
-    // Once it is laid, writing hands the text to the system at once.
-    if (!line.connecting) {
-      line.write(text)
+    const socket = this.#outgoing.get(to) ?? this.#connect(to)
+    // A stopped process does not read. It asks when it continues.
+    if (socket.writableLength > MOST_UNREAD_BYTES) socket.destroy()
+    // Once connected, a write hands the text to the system at once.
+    if (!socket.connecting) {
+      socket.write(text)
       return DONE
     }
     return new Promise((resolve) => {
-      line.once('error', () => resolve())
-      line.write(text, () => resolve())
+      socket.once('error', () => resolve())
+      socket.write(text, () => resolve())
     })
   }
 
   close(): void {
-    for (const line of this.#lines.values()) line.destroy()
-    this.#lines.clear()
-    for (const line of this.#accepted) line.destroy()
+    for (const socket of this.#outgoing.values()) socket.destroy()
+    this.#outgoing.clear()
+    for (const socket of this.#incoming) socket.destroy()
     if (!this.#server) return
-    // Removes the socket, too.
+    // Also removes the socket.
     this.#server.close()
     this.#server = undefined
-    // Succeeds for the last one only.
+    // Succeeds for the last process only.
     quietly(() => rmdirSync(this.#folder))
   }
 
-  /** Removes the ends of processes that were killed. */
+  /** Removes the sockets of killed processes. */
   async sweep(most: number): Promise<void> {
     if (process.platform === 'win32') return
     const names = await readdir(this.#folder).catch(() => [])
-    // An attempt to reach a dead end removes it.
+    // A refused connection removes the socket.
     for (const name of names.slice(0, most))
-      if (name !== this.name && !this.#lines.has(name)) await this.#probe(name)
+      if (name !== this.name && !this.#outgoing.has(name)) await this.#probe(name)
   }
 
   #listen(): void {
     if (process.platform !== 'win32') makeFolder(this.#folder)
-    const server = createServer((line) => this.#onLine(line))
-    // Without an end of our own we are not told, and ask.
+    const server = createServer((socket) => this.#accept(socket))
+    // Without a socket we get no pushes, and ask instead.
     server.on('error', () => {
       this.#hasFailed = true
     })
@@ -109,19 +113,19 @@ export class Wires {
     server.listen({ path: this.#address(this.name), exclusive: true })
     server.unref()
     this.#server = server
-    // Whoever may write to the file may ring here.
+    // A user that may write the file may also connect here.
     if (process.platform !== 'win32')
       quietly(() => chmodSync(this.#address(this.name), statSync(this.#path).mode & 0o666))
   }
 
-  #onLine(line: Socket): void {
+  #accept(socket: Socket): void {
     let rest = ''
-    this.#accepted.add(line)
-    line.on('close', () => this.#accepted.delete(line))
-    line.setEncoding('utf8')
-    line.unref()
-    line.on('error', () => line.destroy())
-    line.on('data', (chunk: string) => {
+    this.#incoming.add(socket)
+    socket.on('close', () => this.#incoming.delete(socket))
+    socket.setEncoding('utf8')
+    socket.unref()
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (chunk: string) => {
       const texts = (rest + chunk).split('\n')
       rest = texts.pop() ?? ''
       for (const text of texts) quietly(() => this.#receive(JSON.parse(text)))
@@ -129,44 +133,46 @@ export class Wires {
   }
 
   #connect(to: string): Socket {
-    const line = this.#open(to)
-    this.#lines.set(to, line)
-    line.once('connect', () => line.unref())
-    line.on('close', () => {
-      if (this.#lines.get(to) === line) this.#lines.delete(to)
+    const socket = this.#open(to)
+    this.#outgoing.set(to, socket)
+    socket.once('connect', () => socket.unref())
+    socket.on('close', () => {
+      if (this.#outgoing.get(to) === socket) this.#outgoing.delete(to)
     })
-    return line
+    return socket
   }
 
-  /** A line of its own: one that others write to must not be closed under them. */
+  /** Uses a connection of its own: one with messages must not be closed. */
   #probe(to: string): Promise<void> {
-    const line = this.#open(to)
+    const socket = this.#open(to)
     return new Promise((resolve) => {
-      line.once('close', () => resolve())
-      line.once('connect', () => line.destroy())
+      socket.once('close', () => resolve())
+      socket.once('connect', () => socket.destroy())
     })
   }
 
   #open(to: string): Socket {
-    const line = detached(() => connect(this.#address(to)))
-    line.on('error', (error: NodeJS.ErrnoException) => {
+    const socket = detached(() => connect(this.#address(to)))
+    // Each batch that is sent before it is connected listens for its failure.
+    socket.setMaxListeners(0)
+    socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED') quietly(() => rmSync(this.#address(to), { force: true }))
     })
-    return line
+    return socket
   }
 
   #address(name: string): string {
     return join(this.#folder, name)
   }
 
-  /** Found at first use: by then the folder of the file is there, if it ever will be. */
+  /** Resolved at first use: by then the folder of the file exists, or never will. */
   get #folder(): string {
     this.#foundFolder ??= folderFor(realPath(this.#path), this.name)
     return this.#foundFolder
   }
 }
 
-/** Processes that reach the file by different links have to meet in one place. */
+/** Processes that reach the file through different links must use one folder. */
 function realPath(path: string): string {
   for (const find of [() => realpathSync(path), () => join(realpathSync(dirname(path)), basename(path))]) {
     try {
@@ -187,7 +193,7 @@ function folderFor(path: string, name: string): string {
     : join(tmpdir(), `holdfast-${key}`)
 }
 
-/** Only the folder itself: where the file's own folder is missing, that has to be said, not mended. */
+/** Not its parents: a missing folder of the file is an error to report, not to repair. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path)
@@ -200,6 +206,6 @@ function quietly(work: () => void): void {
   try {
     work()
   } catch {
-    // See above: a message that is not heard costs a tenth of a second.
+    // A lost message costs a tenth of a second.
   }
 }
