@@ -23,6 +23,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   'index.ts': ['base', 'contract', 'engine', 'primitives'],
 }
 
+/** The folder in src/stores that every store may import from; it imports from no store. */
+const SHARED_BY_STORES = 'shared'
+
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
 function importsOf(file: string): string[] {
@@ -43,8 +46,10 @@ describe('the layers', () => {
     for (const specifier of importsOf(file).filter((name) => name.startsWith('.'))) {
       const target = relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts')
       const targetLayer = layerOf(target)
+      const [, folder] = target.split('/')
       const isOwn =
-        targetLayer === layer && (layer !== 'stores' || target.split('/')[1] === file.split('/')[1])
+        targetLayer === layer &&
+        (layer !== 'stores' || folder === file.split('/')[1] || folder === SHARED_BY_STORES)
       expect(isOwn || MAY_IMPORT[layer]?.includes(targetLayer), `${file} imports ${target}`).toBe(true)
     }
   })
@@ -71,7 +76,7 @@ describe('the layers', () => {
 })
 
 describe('every store', () => {
-  const stores = readdirSync(join(src, 'stores'))
+  const stores = readdirSync(join(src, 'stores')).filter((folder) => folder !== SHARED_BY_STORES)
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
   it.each(stores)('%s has a conformance run, a page and an export', (store) => {

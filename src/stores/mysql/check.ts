@@ -2,7 +2,7 @@ import type { Env } from '../../base/env.js'
 import type { Finding } from '../../contract/store.js'
 import type { Runner } from './runner.js'
 
-/** More than messages take, and less than harms anybody. */
+/** Differences below this are ignored: a message takes time, too. */
 const CLOCK_MS = 1000
 
 const SETTINGS = [
@@ -78,7 +78,7 @@ function checkAutocommit(autocommit: string): Finding {
   const about = 'autocommit'
   if (!isOff(autocommit)) return { level: 'fine', about, text: 'Connections commit by themselves.' }
   const text =
-    'autocommit is off for connections of this pool: they would see old lines for ever. Give Holdfast a pool with autocommit on.'
+    'autocommit is off for connections of this pool: they would never see changes. Give Holdfast a pool with autocommit on.'
   return { level: 'fault', about, text }
 }
 

@@ -3,7 +3,7 @@ import type { Driver } from './driver.js'
 import { isMissing } from './failures.js'
 import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 
-/** Sees to it that the schema is there, once. */
+/** Creates the schema where it is missing, once. */
 export class Installation {
   readonly #schema: string
   #done: Promise<void> | undefined
@@ -22,7 +22,7 @@ export class Installation {
     return done
   }
 
-  /** Something of it was missing: dropped, or restored from a backup. It is looked at again. */
+  /** A part of it is missing: dropped, or not in a backup. The next call checks again. */
   forget(): void {
     this.#done = undefined
   }

@@ -1,6 +1,6 @@
-import type { Driver, Ear, EarHandlers, Value } from './driver.js'
+import type { Driver, Listener, ListenHandlers, Value } from './driver.js'
 
-/** Calls go one way, by a pooler for instance, and messages come another. */
+/** Calls go through one driver, for example to a pooler, and messages come through another. */
 export class SplitDriver implements Driver {
   readonly #calls: Driver
   readonly #messages: Driver
@@ -22,7 +22,7 @@ export class SplitDriver implements Driver {
     return this.#calls.run(script)
   }
 
-  listen(channel: string, handlers: EarHandlers): Promise<Ear | null> {
+  listen(channel: string, handlers: ListenHandlers): Promise<Listener | null> {
     return this.#messages.listen(channel, handlers)
   }
 

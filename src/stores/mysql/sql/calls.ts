@@ -47,7 +47,7 @@ export function leaveRoutine(names: Names): string {
  * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal;
  * of a release just the mode and the id. Answers a JSON array of their replies.
  */
-export function turnRoutine(names: Names): string {
+export function callsRoutine(names: Names): string {
   const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
   const columns = CLAIM_VALUES.map(
     ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,
@@ -56,12 +56,12 @@ export function turnRoutine(names: Names): string {
     type.startsWith('VARBINARY') ? `UNHEX(calls.${name.slice(2)})` : `calls.${name.slice(2)}`,
   )
   const fetch = `
-    -- Also what was looked for in vain has set it.
+    -- A SELECT without a row has set it, too.
     SET v_is_done = FALSE;
     FETCH calls INTO ${CLAIM_VALUES.map(([name]) => name).join(', ')};`
   return routine(
     names,
-    'turn',
+    'calls',
     'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
   DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
