@@ -21,11 +21,11 @@ import type { ClaimNews, MysqlLocalClient } from './clients.js'
 import { closed } from './failures.js'
 import {
   claimValues,
+  fastClaim,
+  fastRelease,
   type MysqlAnswer,
   type MysqlCall,
   releaseValues,
-  shortClaim,
-  shortRelease,
 } from './line-calls.js'
 import { MysqlPoller } from './poller.js'
 import { MysqlPulse, noteReply, type Placed, withoutPlace } from './pulse.js'
@@ -87,8 +87,8 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     const { resource, id } = request
     const line = keyOf(this.space, resource)
     const values = claimValues(request, this.id)
-    const shortWay = this.#poller.claims.isIn(line) ? undefined : shortClaim(line, request, this.id)
-    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, shortWay)
+    const fastPath = this.#poller.claims.isIn(line) ? undefined : fastClaim(line, request, this.id)
+    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, fastPath)
     noteReply(this.#poller, resource, line, id, reply, request.permits === EXCLUSIVE)
     return withoutPlace(reply)
   }
@@ -104,10 +104,10 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     const line = keyOf(this.space, resource)
     const { claims } = this.#poller
     // A claim that had to wait is not alone in its line.
-    const shortWay = claims.wasQueued(line, id) ? undefined : shortRelease(line, id)
+    const fastPath = claims.wasQueued(line, id) ? undefined : fastRelease(line, id)
     claims.forget(line, id)
     try {
-      return await this.#submit<boolean>(line, resource, releaseValues(id), shortWay)
+      return await this.#submit<boolean>(line, resource, releaseValues(id), fastPath)
     } finally {
       this.#poller.left(line)
     }
@@ -191,10 +191,10 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     line: string,
     resource: string,
     values: MysqlCall['values'],
-    shortWay: MysqlCall['shortWay'],
+    fastPath: MysqlCall['fastPath'],
   ): Promise<T> {
     this.#checkOpen()
-    const call = { line, space: this.space, resource, client: this.id, values, shortWay }
+    const call = { line, space: this.space, resource, client: this.id, values, fastPath }
     return this.#backend.submit(call) as Promise<T>
   }
 

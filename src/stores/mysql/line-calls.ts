@@ -22,11 +22,11 @@ export interface MysqlCall {
   /** In the order of `CLAIM_VALUES`; of a release the mode and the id. */
   readonly values: readonly CallValue[]
   /** Tried first, where the call travels alone. */
-  readonly shortWay: ShortWay | undefined
+  readonly fastPath: FastPath | undefined
 }
 
 /** An UPDATE that serves the call where nobody else is in the line, and changes nothing otherwise. */
-interface ShortWay {
+interface FastPath {
   sql(names: Names, at: string): string
   /** The answer to the call where it has changed the line. */
   reply(changed: Changed): unknown
@@ -56,7 +56,7 @@ export function releaseValues(id: string): CallValue[] {
 }
 
 /** Only for claims without `maxHold` that take no other claim's place. */
-export function shortClaim(line: string, request: ClaimRequest, client: string): ShortWay | undefined {
+export function fastClaim(line: string, request: ClaimRequest, client: string): FastPath | undefined {
   const { permits, capacity, leaseMs, maxHoldMs, floor, block, mode } = request
   if (maxHoldMs !== null || mode === 'adopt' || mode === 'steal' || permits > capacity) return undefined
   const [id, owner, info] = [toHex(request.id), toHex(client), toHex(request.info)]
@@ -76,7 +76,7 @@ export function shortClaim(line: string, request: ClaimRequest, client: string):
   }
 }
 
-export function shortRelease(line: string, id: string): ShortWay {
+export function fastRelease(line: string, id: string): FastPath {
   return { sql: (names, at) => releaseAlone(names, line, toHex(id), at), reply: () => true }
 }
 
@@ -86,10 +86,10 @@ export async function sendCalls(
   calls: readonly MysqlCall[],
   at: string,
 ): Promise<MysqlAnswer<unknown[]>> {
-  const [{ line, shortWay }] = calls as [MysqlCall]
-  if (shortWay && calls.length === 1) {
-    const changed = await runner.change(shortWay.sql(runner.names, at))
-    if (changed.rows === 1) return { reply: [shortWay.reply(changed)], news: [] }
+  const [{ line, fastPath }] = calls as [MysqlCall]
+  if (fastPath && calls.length === 1) {
+    const changed = await runner.change(fastPath.sql(runner.names, at))
+    if (changed.rows === 1) return { reply: [fastPath.reply(changed)], news: [] }
   }
   const [routine, values] = statementOf(calls)
   const [row = ''] = await runner.call(routine, [bytes(line), ...values, at])

@@ -132,13 +132,13 @@ export class PostgresBackend {
 
   /** Calls a routine that gives `{ reply, news }`, and tells the own clients the news. */
   async call(routine: string, values: readonly Value[]): Promise<unknown> {
-    const { reply, news } = (await this.look(routine, values)) as Answer
+    const { reply, news } = (await this.query(routine, values)) as Answer
     this.#tell(news)
     return reply
   }
 
   /** Calls a routine that gives a JSON text, or nothing. */
-  async look(routine: string, values: readonly Value[]): Promise<unknown> {
+  async query(routine: string, values: readonly Value[]): Promise<unknown> {
     const { clock } = this.#options
     const complete = [...values, clock ? String(Math.round(clock.wallMs() * 1000)) : null]
     const placeholders = complete.map((_value, index) => `$${index + 1}`).join(', ')
@@ -174,7 +174,7 @@ export class PostgresBackend {
       this.#maintainLater()
       const values = [String(retentionMs * 1000)]
       // If it fails, another client or the next time makes up for it.
-      this.runner.ask('SELECT holdfast.sweep_now_and_then($1)::text', values).catch(() => {})
+      this.runner.ask('SELECT holdfast.sweep_if_due($1)::text', values).catch(() => {})
     }
     this.#cancelMaintenance = env.timer(pauseMs, maintain, { keepAlive: false })
   }

@@ -95,10 +95,10 @@ export class PostgresConnection implements Connection {
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     this.#checkOpen()
     const name = [this.#space, encodeText(key)]
-    if (!watch) return decodeState((await this.#backend.look('read', name)) as StateValue | null)
+    if (!watch) return decodeState((await this.#backend.query('read', name)) as StateValue | null)
     this.#backend.subscribe()
     await this.#backend.untilHearing()
-    const state = await this.#backend.look('watch', [...name, this.#backend.channel, this.#client])
+    const state = await this.#backend.query('watch', [...name, this.#backend.channel, this.#client])
     return decodeState(state as StateValue | null)
   }
 
@@ -128,14 +128,19 @@ export class PostgresConnection implements Connection {
     this.#checkOpen()
     if (resource !== undefined) {
       const line = resource.startsWith(prefix)
-        ? await this.#backend.look('look_at', [this.#space, encodeText(resource)])
+        ? await this.#backend.query('inspect_line', [this.#space, encodeText(resource)])
         : null
       if (line && (line as LineView).capacity !== null) yield decodeLine(line as LineView)
       return
     }
     for (let after: string | null = ''; after !== null; ) {
       this.#checkOpen()
-      const page = await this.#backend.look('look', [this.#space, encodeText(prefix), after, String(PAGE)])
+      const page = await this.#backend.query('inspect_page', [
+        this.#space,
+        encodeText(prefix),
+        after,
+        String(PAGE),
+      ])
       const { lines, next } = page as { lines: LineView[]; next: string | null }
       for (const line of lines) if (line.claims.length > 0) yield decodeLine(line)
       after = next

@@ -1,11 +1,11 @@
 import { advisorySql } from './sql/advisory.js'
 import { callsSql } from './sql/calls.js'
+import { fastPathSql } from './sql/fast-path.js'
+import { inspectSql } from './sql/inspect.js'
 import { lineSql } from './sql/line.js'
-import { lookSql } from './sql/look.js'
 import { operateSql } from './sql/operate.js'
 import { pulseSql } from './sql/pulse.js'
 import { rowLockSql } from './sql/row-lock.js'
-import { shortWaySql } from './sql/short-way.js'
 import { stateSql } from './sql/state.js'
 import { tablesSql } from './sql/tables.js'
 
@@ -21,11 +21,11 @@ const STEPS: readonly string[] = [
     tablesSql,
     lineSql,
     callsSql,
-    shortWaySql,
+    fastPathSql,
     pulseSql,
     operateSql,
     stateSql,
-    lookSql,
+    inspectSql,
     rowLockSql,
     advisorySql,
   ].join(''),

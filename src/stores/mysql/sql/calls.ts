@@ -1,12 +1,12 @@
 import { CLAIM_VALUES, joinLine, leaveLine, MODE, makeLine } from './claim.js'
 import {
   ANSWER_WITH_NEWS,
+  advanceLine,
   BEGIN,
   closeLine,
   LINE_VARIABLES,
   openLine,
   routine,
-  settle,
   UNDO,
 } from './line.js'
 import type { Names } from './names.js'
@@ -24,7 +24,7 @@ export function joinRoutine(names: Names): string {
     `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
     `${LINE_VARIABLES}${REPLY}${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NULL THEN${makeLine(names)}
-  END IF;${settle(names)}${joinLine(names)}${closeLine(names)}
+  END IF;${advanceLine(names)}${joinLine(names)}${closeLine(names)}
   COMMIT;${ANSWER_WITH_NEWS}`,
   )
 }
@@ -69,7 +69,7 @@ export function callsRoutine(names: Names): string {
   DECLARE calls CURSOR FOR SELECT ${values.join(', ')}
     FROM JSON_TABLE(p_calls, '$[*]' COLUMNS (number FOR ORDINALITY, ${columns.join(', ')})) AS calls ORDER BY calls.number;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}${BEGIN}${openLine(names)}
-  IF v_last IS NOT NULL THEN${settle(names)}
+  IF v_last IS NOT NULL THEN${advanceLine(names)}
   END IF;
   OPEN calls;${fetch}
   WHILE NOT v_is_done DO

@@ -1,22 +1,24 @@
+import { HIGHEST_FENCE } from '../../../contract/constants.js'
+import { FENCE_LIMIT } from '../../shared/failures.js'
+import { fits, isFenceTooHigh, nextFence } from '../../shared/sql.js'
 import type { Names } from './names.js'
 
 /**
- * A line, in SQL: what `contract/lines.ts` does for embedded stores, restated for the server and checked against the same model. Every routine
- * that touches a line is put together from these pieces, which work on the variables of `LINE_VARIABLES`.
+ * The line semantics of the embedded stores, restated in SQL and checked against the same model. Every routine
+ * that touches a line is composed of these pieces, which work on the variables of `LINE_VARIABLES`.
  *
  * - The row of the line is its lock: nothing of a line is read or changed before `openLine`.
- * - Holds have the places before `v_next`, those that wait the places from it on; so both are found by the primary key.
- * - `v_soonest` is never later than the first deadline in the line, and is looked for only when it has come: a line of thousands costs as much as a short one.
+ * - Holds have the places before `v_next`, waiters the places from it on: the primary key finds both.
+ * - `v_soonest` is never later than the first deadline in the line. Lapsed claims are searched only when it
+ *   has come, so a line of thousands costs as much as a short one.
  * - The row is written once, by `closeLine`, and only if something has changed.
- * - A hold that is alone is kept in the row itself (`sql/alone.ts`), until somebody looks closer: `openLine` makes it a claim like any other.
+ * - A hold that is alone is kept in the row itself (`sql/alone.ts`); `openLine` makes it a claim like any other.
  */
 
-/** The largest number that JavaScript counts exactly. */
-export const FAR = '9007199254740991'
-/** How far a client's memory of a fence may run ahead of the clock before it is no longer believed (`FLOOR_SKEW_MS`). */
-export const SKEW_US = 60_000_000
+/** Later than any time of a line. */
+export const FAR = HIGHEST_FENCE
 
-/** Microseconds since 1970. SYSDATE is the time of now, not of the beginning of the statement, but in the zone of the session; the other two tell its distance from UTC. */
+/** Microseconds since 1970. SYSDATE is the present time, not that of the beginning of the statement, in the session's time zone; the other two give its distance from UTC. */
 export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), NOW(6))`
 
 export const LINE_VARIABLES = `
@@ -26,17 +28,17 @@ export const LINE_VARIABLES = `
   DECLARE v_dirty, v_is_alone BOOLEAN DEFAULT FALSE;
   DECLARE v_news LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';`
 
-/** A failure undoes the whole call. */
+/** A failure rolls the whole call back. */
 export const UNDO = `
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;`
 
-/** Gap locks, and reads that show what was there before the line was locked, are what the level below REPEATABLE READ leaves out. */
+/** READ COMMITTED has no gap locks, and its reads see what was committed before the line was locked. */
 export const BEGIN = `
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;`
 
-/** Locks the line `v_line`; `v_last` is null if there is none. Asks for the time after that, since locking may take a while. */
+/** Locks the line `v_line`; `v_last` is null if there is none. Reads the clock after that, since locking may take a while. */
 export function openLine({ line, claim }: Names): string {
   return `
   SET v_last = NULL, v_is_alone = FALSE;
@@ -63,7 +65,7 @@ export function closeLine({ line }: Names): string {
   END IF;`
 }
 
-/** Where the hold at `v_place` is the only claim of the line, and has no cap: it is kept in the row of the line from now on (`sql/alone.ts`). */
+/** Moves the hold at `v_place` into the row of the line, where it is the only claim and has no `maxHold` (`sql/alone.ts`). */
 export function makeAlone({ line, claim }: Names): string {
   return `
   UPDATE ${line} AS line JOIN ${claim} AS claim ON claim.line = line.line SET line.is_alone = 1, line.soonest = claim.expires,
@@ -79,14 +81,14 @@ export function makeAlone({ line, claim }: Names): string {
 /** The next fence, into `v_fence`. */
 export function takeFence(floor: string, block: string): string {
   return `
-  SET v_fence = GREATEST(v_last + 1, LEAST(${floor} + 1, v_wall + ${SKEW_US}), v_wall);
-  IF v_fence > ${FAR} - (${block} - 1) THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'HOLDFAST_FENCE_LIMIT';
+  SET v_fence = ${nextFence('v_last', floor, 'v_wall')};
+  IF ${isFenceTooHigh('v_fence', block)} THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '${FENCE_LIMIT}';
   END IF;
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
 }
 
-/** News for the client of the claim at `v_place`: in the answer, and in a table for another client than the one that calls (`v_caller`). */
+/** News for the client of the claim at `v_place`: in the answer and, for another client than the caller, in a table. */
 function tell({ news }: Names, what: 'granted' | 'lost'): string {
   return `
   SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
@@ -98,12 +100,12 @@ function tell({ news }: Names, what: 'granted' | 'lost'): string {
   END IF;`
 }
 
-/** The claim is taken away from its client. */
+/** The claim is revoked. */
 export function tellLost(names: Names): string {
   return tell(names, 'lost')
 }
 
-/** What the claims that are left say of the line. */
+/** Sums up the claims of the line. */
 export function countLine({ claim }: Names): string {
   return `
   SELECT COALESCE(SUM(IF(fence = 0, 0, permits)), 0), COALESCE(MIN(expires), ${FAR}), MIN(IF(fence = 0, place, NULL))
@@ -126,23 +128,23 @@ export function removeClaim({ claim }: Names): string {
   SET v_dirty = TRUE;`
 }
 
-/** Drops the lapsed claims, and promotes. Every call begins or ends with it. */
-export function settle(names: Names): string {
+/** Drops lapsed claims, and promotes: the granted claims are the longest prefix of the line whose permits fit. */
+export function advanceLine(names: Names): string {
   const { claim } = names
   return `
   IF v_soonest <= v_now THEN
     DELETE FROM ${claim} WHERE line = v_line AND expires <= v_now;${countLine(names)}
   END IF;
   SET v_place = v_next;
-  -- Where everything is taken there is no need to look at the next one.
+  -- Where all permits are taken, the next claim need not be read.
   WHILE v_place IS NOT NULL AND v_used < COALESCE(v_pinned, v_capacity) DO
     SELECT permits, floor_fence, block, max_hold, expires, id, client
       INTO v_permits, v_floor, v_block, v_max_hold, v_expires, v_id, v_client
       FROM ${claim} WHERE line = v_line AND place = v_place;
-    IF v_used + v_permits > COALESCE(v_pinned, v_capacity) THEN
+    IF NOT ${fits('v_used', 'v_permits', 'COALESCE(v_pinned, v_capacity)')} THEN
       SET v_place = NULL;
     ELSE${takeFence('v_floor', 'v_block')}
-      -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+      -- The waiter's deadline stays: only its next pulse proves that it is alive and starts the lease.
       SET v_expires = LEAST(v_expires, COALESCE(v_now + v_max_hold, ${FAR}));
       UPDATE ${claim} SET fence = v_fence, since = v_now, expires = v_expires
         WHERE line = v_line AND place = v_place;
@@ -153,13 +155,13 @@ export function settle(names: Names): string {
   END WHILE;`
 }
 
-/** The answer for a claim that waits at `v_place` until `v_expires`, as an expression; `v_first` is when the first of the holds lapses. */
+/** The answer for a claim that waits at `v_place` until `v_expires`, as an expression; `v_first` is when the first hold lapses. */
 export const WAITING = `CONCAT('{"status":"waiting","presenceMs":', (v_expires - v_now) / 1000,
     ',"isNext":', IF(v_place = v_next, 'true', 'false'),
     ',"freeInMs":', IF(v_place = v_next, COALESCE((v_first - v_now) / 1000, 'null'), 'null'),
     ',"grantsAbove":', v_last, ',"place":', v_place, ',"nextPlace":', v_next, '}')`
 
-/** Only the next one, at `v_place`, needs to know. */
+/** Only the next in line needs to know. */
 export function findFirst({ claim }: Names): string {
   return `
   IF v_place = v_next THEN
@@ -170,7 +172,7 @@ export function findFirst({ claim }: Names): string {
 export const ANSWER_WITH_NEWS = `
   SELECT CONCAT('{"reply":', v_reply, ',"news":[', v_news, ']}') AS answer;`
 
-/** Puts a routine together. `SQL SECURITY INVOKER`: it may do what the caller may, and does not depend on who made it. */
+/** A routine. `SQL SECURITY INVOKER`: it has the caller's rights, not its creator's. */
 export function routine(names: Names, name: string, parameters: string, body: string): string {
   return `CREATE PROCEDURE ${names.routine(name)} (${parameters})
   MODIFIES SQL DATA SQL SECURITY INVOKER

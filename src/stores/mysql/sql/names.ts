@@ -1,6 +1,6 @@
 import { invalid } from '../../../base/errors.js'
 
-/** How the tables and routines of one schema are called: `holdfast_line`. */
+/** The names of the tables and routines of one schema: `holdfast_line`. */
 export interface Names {
   readonly line: string
   readonly claim: string
