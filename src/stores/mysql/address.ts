@@ -23,7 +23,10 @@ export interface MysqlAddress {
 const EXAMPLE = 'mysql://user:password@localhost:3306/app'
 const OPTIONS = ['driver', 'prefix', 'connections', 'ssl']
 
-/** `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`; `mariadb:` means the same. */
+/**
+ * `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`;
+ * `mariadb:` means the same.
+ */
 export function parseAddress(text: string): MysqlAddress {
   const url = URL.canParse(text) ? new URL(text) : null
   // The text itself is not shown: it may hold a password.

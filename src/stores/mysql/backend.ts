@@ -4,17 +4,19 @@ import { CallBatcher } from '../shared/call-batcher.js'
 import { MAINTENANCE_INTERVAL_MS } from '../shared/time.js'
 import { MysqlClients, type MysqlLocalClient } from './clients.js'
 import { type MysqlCall, sendCalls } from './line-calls.js'
-import { Runner, type RunnerOptions } from './runner.js'
+import { MysqlRunner, type MysqlRunnerOptions } from './runner.js'
 import { micros } from './values.js'
 
 /** With so many, their line is locked for some tens of milliseconds. */
 const MOST_CALLS = 500
-/** A batch that takes longer may be on a dead connection: the next one of its line does not wait for it … */
+/**
+ * After this time the next batch of a line does not wait for the previous one, which may be hung.
+ */
 const LINE_PATIENCE_MS = 2000
-/** … nor do those of other lines. */
+/** After this time a batch no longer counts as under way. */
 const CALL_PATIENCE_MS = 5000
 
-export interface MysqlBackendOptions extends RunnerOptions {
+export interface MysqlBackendOptions extends MysqlRunnerOptions {
   readonly env: Env
   /** null: the server's clock, as it must be. A test gives its own. */
   readonly clock: Env | null
@@ -23,7 +25,7 @@ export interface MysqlBackendOptions extends RunnerOptions {
 
 /** What the clients of one store value share: the pool, and news for each other. */
 export class MysqlBackend {
-  readonly runner: Runner
+  readonly runner: MysqlRunner
   readonly clients = new MysqlClients()
   readonly env: Env
   readonly #options: MysqlBackendOptions
@@ -34,10 +36,10 @@ export class MysqlBackend {
     const { env } = options
     this.#options = options
     this.env = env
-    this.runner = new Runner(options)
+    this.runner = new MysqlRunner(options)
     this.#batcher = new CallBatcher({
       env,
-      // In the pool's own queue, claims and releases would stand before the pulses, and fail after its time-out.
+      // The pool's own queue would delay the pulses behind claims, and fails after its time-out.
       limit: new FewAtOnce({ env, most: () => this.runner.atOnce, patienceMs: CALL_PATIENCE_MS }),
       mostCalls: MOST_CALLS,
       patienceMs: LINE_PATIENCE_MS,

@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import type { Finding } from '../../contract/store.js'
-import type { Runner } from './runner.js'
+import type { MysqlRunner } from './runner.js'
 
 /** Differences below this are ignored: a message takes time, too. */
 const CLOCK_MS = 1000
@@ -15,7 +15,7 @@ const SETTINGS = [
 ] as const
 
 /** What `locks.check()` says of the server. */
-export async function checkServer(runner: Runner, env: Env): Promise<Finding[]> {
+export async function checkServer(runner: MysqlRunner, env: Env): Promise<Finding[]> {
   const columns = SETTINGS.map((name) => `@@${name}`).join(', ')
   const sentAt = env.wallMs()
   const [row = ''] = await runner.query(

@@ -1,7 +1,9 @@
 import type { Push } from '../../contract/store.js'
 import { fromHex } from './values.js'
 
-/** What a routine says of a claim that is not the caller's own. Line, client and id are hexadecimal. */
+/**
+ * What a routine says of a claim that is not the caller's own. Line, client and id are hexadecimal.
+ */
 export type MysqlNews = readonly ['granted' | 'lost', line: string, client: string, id: string, fence: number]
 
 export type ClaimNews = Extract<Push, { type: 'granted' | 'lost' }>

@@ -1,4 +1,3 @@
-import { detached } from '../../base/env.js'
 import { EXCLUSIVE } from '../../contract/constants.js'
 import type {
   Beat,
@@ -40,6 +39,8 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
   readonly #context: ClientContext
   readonly #poller: MysqlPoller
   readonly #pulse: MysqlPulse
+  /** By line and id: the claims under way, with the news of a grant that came before the answer. */
+  readonly #joining = new Map<string, ClaimNews | null>()
   #closing: Promise<void> | undefined
 
   constructor(backend: MysqlBackend, context: ClientContext) {
@@ -65,9 +66,10 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
 
   onNews(news: ClaimNews): void {
     const line = keyOf(this.space, news.resource)
-    // A claim that joined and was promoted in the same batch has not read yet that it waits.
-    if (news.type === 'lost' || this.#poller.claims.has(line, news.id)) this.#tell(line, news)
-    else detached(() => setImmediate(() => this.#tell(line, news)))
+    // A claim that joined and was promoted in the same batch does not know yet that it waits.
+    const isEarly = this.#joining.has(line + news.id) && !this.#poller.claims.has(line, news.id)
+    if (isEarly && news.type === 'granted') this.#joining.set(line + news.id, news)
+    else this.#tell(line, news)
   }
 
   /** The poller may have seen the same a moment ago. */
@@ -88,9 +90,16 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     const line = keyOf(this.space, resource)
     const values = claimValues(request, this.id)
     const fastPath = this.#poller.claims.isIn(line) ? undefined : fastClaim(line, request, this.id)
-    const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, fastPath)
-    noteReply(this.#poller, resource, line, id, reply, request.permits === EXCLUSIVE)
-    return withoutPlace(reply)
+    this.#joining.set(line + id, null)
+    try {
+      const reply = await this.#submit<Placed<ClaimReply>>(line, resource, values, fastPath)
+      noteReply(this.#poller, resource, line, id, reply, request.permits === EXCLUSIVE)
+      const news = this.#joining.get(line + id)
+      if (news) this.#tell(line, news)
+      return withoutPlace(reply)
+    } finally {
+      this.#joining.delete(line + id)
+    }
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -198,7 +207,9 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     return this.#backend.submit(call) as Promise<T>
   }
 
-  /** Calls a routine that may grant or revoke claims of others; clients of this process are told at once. */
+  /**
+   * Calls a routine that may grant or revoke other claims, and tells the clients of this process.
+   */
   async #change<T>(routine: string, resource: string, values: readonly string[]): Promise<T> {
     const [answer] = await this.#call(routine, values)
     const { reply, news } = answer as MysqlAnswer<T>

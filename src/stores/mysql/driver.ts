@@ -56,7 +56,7 @@ export interface Lent {
 }
 
 /** A pool of either package. */
-export class Driver {
+export class MysqlDriver {
   readonly #pool: PromisePool
   readonly #isOurs: boolean
   readonly #isMysql2: boolean
@@ -107,7 +107,7 @@ export class Driver {
   }
 }
 
-/** mysql2 captures a stack for each promise, which takes a twentieth of a call: so the callback connection inside is used. */
+/** Avoids the promises of mysql2: it captures a stack for each, a twentieth of a call. */
 function askerOf(connection: PooledConnection): (sql: string) => Promise<unknown> {
   const { connection: inner } = connection as { connection?: CallbackConnection }
   if (typeof inner?.query !== 'function')
@@ -148,3 +148,5 @@ function isCounts(value: unknown): boolean {
 function firstColumn(row: unknown): string {
   return String(Object.values(row as object)[0])
 }
+
+export { MysqlDriver as Driver }

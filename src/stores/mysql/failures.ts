@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../base/errors.js'
 import { failuresOf, messageOfError } from '../shared/failures.js'
 
-// Numbers of the server's errors. A driver's own errors have strings, or numbers above 45000 with mariadb.
+// Numbers of the server's errors. A driver's own are strings, or with mariadb above 45000.
 const DEADLOCK = 1213
 const LOCK_WAIT_TIMEOUT = 1205
 const NO_WAIT = 3572
@@ -73,12 +73,14 @@ export function isBusy(error: unknown): boolean {
   return number === LOCK_WAIT_TIMEOUT || number === NO_WAIT
 }
 
-/** Whether the row has changed since the transaction's snapshot (innodb_snapshot_isolation of MariaDB 11). */
+/** Whether the row has changed since the snapshot (innodb_snapshot_isolation of MariaDB 11). */
 export function isRecordChanged(error: unknown): boolean {
   return numberOf(error) === RECORD_CHANGED
 }
 
-/** Whether a savepoint is gone because its transaction has ended. MySQL has one number for all missing names. */
+/**
+ * Whether a savepoint has ended with its transaction. MySQL has one number for all missing names.
+ */
 export function isSavepointMissing(error: unknown): boolean {
   return numberOf(error) === NO_SUCH_ROUTINE
 }

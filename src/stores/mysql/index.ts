@@ -6,7 +6,7 @@ import { checkConnections, PoolCache, refuseUrlOptions } from '../shared/pools.j
 import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlBackend, type MysqlBackendOptions } from './backend.js'
 import { MysqlConnection } from './connection.js'
-import { Driver, type MysqlPool } from './driver.js'
+import { MysqlDriver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
 import { sessionLockOfPool } from './sessions/index.js'
 import type { SessionLock } from './sessions/lock.js'
@@ -23,15 +23,22 @@ export type { TransactionLock, TransactionLockOptions } from './transactions/loc
 export interface MysqlOptions {
   /** The prefix of all tables and routines. Default: `holdfast`. */
   prefix?: string | undefined
-  /** With a URL: which package to use. Default: `mysql2` or `mariadb`, the first that is installed. */
+  /**
+   * With a URL: which package to use. Default: `mysql2` or `mariadb`, the first that is installed.
+   */
   driver?: PackageName | undefined
   /** With a URL: the most connections. Default: 5. */
   connections?: number | undefined
   /** With a URL: the TLS options of the driver (its `ssl`). */
   tls?: object | undefined
-  /** false: never create tables or routines, because you run what `holdfast schema mysql` prints. */
+  /**
+   * false: never create tables or routines, because you run what `holdfast schema mysql` prints.
+   */
   createSchema?: boolean | undefined
-  /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. Default: a minute. */
+  /**
+   * How long an unused resource's counter is kept, so that a server clock set back by less cannot
+   * lower a fence. Default: a minute.
+   */
   retention?: Duration | undefined
   /** A clock other than the server's, for tests. */
   env?: Env | undefined
@@ -49,8 +56,8 @@ const MYSQL_OPTIONS: OptionNames<MysqlOptions> = {
 const SCHEMA_OPTIONS = { prefix: true, createSchema: true } as const
 
 /**
- * A store on MySQL 8 or MariaDB 10.6 and later, by a URL or by your own pool. Holdfast closes only what it has opened.
- * It creates its tables and routines on first use.
+ * A store on MySQL 8 or MariaDB 10.6 and later, by a URL or by your own pool. Holdfast closes only
+ * what it has opened. It creates its tables and routines on first use.
  *
  * @example
  * ```ts
@@ -67,8 +74,8 @@ export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {})
 }
 
 /**
- * Removes what is no longer used: lapsed claims, empty lines, ended states. Clients do this about once a minute;
- * call it from a scheduled job where clients come and go.
+ * Removes what is no longer used: lapsed claims, empty lines, ended states. Clients do this about
+ * once a minute; call it from a scheduled job where clients come and go.
  *
  * @example
  * ```ts
@@ -98,9 +105,11 @@ function backendOfUrl(url: string, options: MysqlOptions): MysqlBackend {
 }
 
 /**
- * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
- * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
- * `Tx` is what your driver calls a connection: `PoolConnection` of `mysql2/promise`, or of `mariadb`.
+ * The row lock of a transaction of your own, for work that is all in this database: work and
+ * release commit together, and the server frees the lock when the client dies. It has no lease,
+ * takes a connection of the pool while it waits and works, and does not exclude a mutex of the same
+ * name.
+ * `Tx` is the connection of your driver: `PoolConnection` of `mysql2/promise`, or of `mariadb`.
  *
  * @example
  * ```ts
@@ -123,8 +132,9 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * Locks of GET_LOCK, shared with programs that use it already. Up to four connections of the pool hold them and wait for them in the server's queue. A lock is lost
- * with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
+ * Locks of GET_LOCK, shared with programs that use it already. Up to four connections of the pool
+ * hold them and wait for them in the server's queue. A lock is lost with its connection;
+ * `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
  *
  * @example
  * ```ts
@@ -151,7 +161,7 @@ const backends = new PoolCache<MysqlBackend>()
 
 function backendOfPool(pool: MysqlPool, options: MysqlOptions): MysqlBackend {
   refuseUrlOptions(options)
-  const driver = new Driver(pool, false)
+  const driver = new MysqlDriver(pool, false)
   const settings = settingsOf(options)
   const make = (): MysqlBackend => new MysqlBackend({ openDriver: async () => driver, ...settings })
   // A backend with a clock of its own is not shared.
@@ -173,7 +183,7 @@ class MysqlStore implements Store {
   readonly name = 'mysql'
   readonly capabilities: Capabilities = {
     perHoldLease: true,
-    // The lines stay locked until all beats are done: with this many, for some tens of milliseconds.
+    // Their lines stay locked until all are done: for some tens of milliseconds.
     maxBeats: 200,
     // The poller does that, without writing anything.
     askNextEveryMs: null,

@@ -1,7 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Granted, Waiting } from '../../contract/store.js'
 
-/** A hold whose lease has ended, as far as is known, is remembered for as long as news about it is kept. */
+/** A hold whose lease seems to have ended is remembered for as long as its news is kept. */
 const GRACE_MS = 60_000
 
 /** A waiting claim's place in its line, and the place of the first waiter. */
@@ -21,7 +21,7 @@ interface WaitingClaim {
 
 /** How far a line is. */
 export interface LineProgress {
-  /** The place of the first waiter, and the newest fence: by these a line that moves is told from one at rest. */
+  /** The place of the first waiter, and the newest fence: they change while the line moves. */
   nextPlace: number
   lastFence: number
   /** The place of the last waiter. */
@@ -44,7 +44,7 @@ interface KnownHold {
   readonly wasQueued: boolean
 }
 
-/** What one client knows of its claims from the store's answers: where they wait, and what it holds. */
+/** What a client knows of its claims from the store's answers: where they wait, what it holds. */
 export class KnownClaims {
   readonly #env: Env
   readonly #waits = new Map<string, WaitedLine>()
@@ -85,9 +85,13 @@ export class KnownClaims {
     return this.#holds.get(line + id)
   }
 
-  /** The fence of a hold that may be the only claim of its line; undefined: not known to be held, or the client waits behind it. */
-  fenceIfAlone(line: string, id: string): number | undefined {
-    return this.#waits.has(line) ? undefined : this.holdOf(line, id)?.fence
+  /**
+   * The fence of a hold that may be the only claim of its line, and whose lease ends before that of
+   * a renewal would; undefined: it is not known to be held so.
+   */
+  fenceToRenew(line: string, id: string, leaseMs: number): number | undefined {
+    const hold = this.#waits.has(line) ? undefined : this.holdOf(line, id)
+    return hold && hold.endsAt <= this.#env.now() + leaseMs ? hold.fence : undefined
   }
 
   /** Whether the claim waits, or has waited before it was granted. */
@@ -131,7 +135,9 @@ export class KnownClaims {
     this.#holds.set(line + id, { resource, fence, endsAt: this.#env.now() + leaseMs, wasQueued })
   }
 
-  /** News that a claim is held. false: it is not known to wait, or the news is about an earlier stay of its id in the line. */
+  /**
+   * News that a claim is held. false: it does not wait, or the news is of an earlier stay in line.
+   */
   promote(line: string, id: string, fence: number): boolean {
     const wait = this.#waits.get(line)
     const claim = wait?.claims.get(id)
@@ -150,7 +156,7 @@ export class KnownClaims {
     return wasKnown
   }
 
-  /** The claim has given permits back, so it no longer has all of the line. false: it did not have all of it. */
+  /** The claim has given permits back. false: it did not have all of the line before. */
   share(line: string, id: string): boolean {
     return this.#own.get(line) === id && this.#own.delete(line)
   }

@@ -2,10 +2,10 @@ import type { ClaimRequest } from '../../contract/store.js'
 import { toUs } from '../shared/time.js'
 import type { MysqlNews } from './clients.js'
 import type { Changed } from './driver.js'
-import type { Runner } from './runner.js'
+import type { MysqlRunner } from './runner.js'
 import { type AloneClaim, grantAlone, releaseAlone } from './sql/alone.js'
 import { MODE } from './sql/claim.js'
-import type { Names } from './sql/names.js'
+import type { MysqlNames } from './sql/names.js'
 import { bytes, json, toBytes, toHex } from './values.js'
 
 /** A number, or bytes in hexadecimal; null is nothing. */
@@ -25,9 +25,9 @@ export interface MysqlCall {
   readonly fastPath: FastPath | undefined
 }
 
-/** An UPDATE that serves the call where nobody else is in the line, and changes nothing otherwise. */
+/** An UPDATE that serves the call where no other claim is in the line, or changes nothing. */
 interface FastPath {
-  sql(names: Names, at: string): string
+  sql(names: MysqlNames, at: string): string
   /** The answer to the call where it has changed the line. */
   reply(changed: Changed): unknown
 }
@@ -80,9 +80,9 @@ export function fastRelease(line: string, id: string): FastPath {
   return { sql: (names, at) => releaseAlone(names, line, toHex(id), at), reply: () => true }
 }
 
-/** Sends calls of one line; `at` is the time as the last argument of a routine. Answers one reply for each. */
+/** Sends calls of one line; answers one reply for each. `at`: the last argument of a routine. */
 export async function sendCalls(
-  runner: Runner,
+  runner: MysqlRunner,
   calls: readonly MysqlCall[],
   at: string,
 ): Promise<MysqlAnswer<unknown[]>> {
@@ -101,7 +101,7 @@ export async function sendCalls(
 function statementOf(calls: readonly MysqlCall[]): [routine: string, values: string[]] {
   const [{ space, resource, client, values }] = calls as [MysqlCall]
   const name = [toBytes(space), toBytes(resource)]
-  // News for other clients of a batch travels twice, in the answer and by the table; the second is ignored.
+  // Other clients of a batch are told twice, in the answer and by the table; the second is ignored.
   const caller = toBytes(client)
   if (calls.length > 1)
     return ['calls', [caller, ...name, json(JSON.stringify(calls.map((call) => call.values)))]]

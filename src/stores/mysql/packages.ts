@@ -2,9 +2,9 @@ import { connect, type Socket } from 'node:net'
 import type { Loader } from '../../drivers/packages.js'
 import { loadPackage, moduleWith } from '../shared/packages.js'
 import type { MysqlAddress, PackageName } from './address.js'
-import { Driver } from './driver.js'
+import { MysqlDriver } from './driver.js'
 
-/** Time to open a connection: short, so that a hung server is reported before the engine gives up. */
+/** Time to open a connection: a hung server is reported before the engine gives up. */
 const CONNECT_TIMEOUT_MS = 3000
 
 export interface PoolSettings {
@@ -37,8 +37,11 @@ const LOADERS: Readonly<Record<PackageName, Loader>> = {
   },
 }
 
-/** Opens a pool for a URL with the named package, or with the first that is installed. Its connections do not keep the process alive: waiting callers do. */
-export async function openAddress(settings: PoolSettings): Promise<Driver> {
+/**
+ * Opens a pool for a URL with the named package, or with the first that is installed. Its
+ * connections do not keep the process alive: waiting callers do.
+ */
+export async function openAddress(settings: PoolSettings): Promise<MysqlDriver> {
   const { host, port, user, password, database, tls, driver } = settings.address
   const { name, module } = await loadModule(driver)
   const ssl = settings.tls ?? (tls ? {} : undefined)
@@ -53,7 +56,7 @@ export async function openAddress(settings: PoolSettings): Promise<Driver> {
     ...(ssl ? { ssl } : {}),
   }
   const pool = name === 'mysql2' ? openMysql2(module, common) : openMariadb(module, common)
-  return new Driver(pool, true, settings.connections)
+  return new MysqlDriver(pool, true, settings.connections)
 }
 
 function openMysql2(module: PackageModule, common: object): unknown {
@@ -73,7 +76,7 @@ function openMariadb(module: PackageModule, common: { host: string; port: number
     minDelayValidation: 60_000,
     // Otherwise each call is followed by a ROLLBACK; our routines leave nothing to roll back.
     noControlAfterUse: true,
-    // Its timer for idle connections would keep the process alive, and by default it opens all of them at once.
+    // Its timer for idle connections keeps the process alive; by default it opens all at once.
     idleTimeout: 0,
     minimumIdle: 1,
   })

@@ -1,4 +1,4 @@
-import type { Names } from './sql/names.js'
+import type { MysqlNames } from './sql/names.js'
 import { bytes, toBytes } from './values.js'
 
 /** What a row of the answer says. */
@@ -18,9 +18,9 @@ export interface PollQuestion {
   readonly states: readonly string[]
 }
 
-/** One SELECT without locks: news of the client's claims, how far its lines are, which of its states have changed. */
+/** One SELECT without locks: news of the client's claims, its lines and its watched states. */
 export function pollQuery(
-  { line, news, state }: Names,
+  { line, news, state }: MysqlNames,
   { client, sinceUs, lines, states }: PollQuestion,
 ): string {
   const parts = [

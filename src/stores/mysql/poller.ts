@@ -3,7 +3,7 @@ import type { Granted, Push } from '../../contract/store.js'
 import { KnownClaims, type LineProgress, type PlacedWaiting } from './known-claims.js'
 import { LONGEST_OF_ALL_MS, lineMs, PLACE_OF_STATES, waiterMs } from './poll-interval.js'
 import { type PollRow, pollQuery } from './poll-query.js'
-import type { Runner } from './runner.js'
+import type { MysqlRunner } from './runner.js'
 import { fromHex } from './values.js'
 
 /** Poll interval of a client that only holds: a hold may be revoked. */
@@ -11,7 +11,7 @@ const HOLDS_MS = 1000
 const AFTER_FAILURE_MS = 250
 /** The most lines of one poll. A client that waits in more polls as often as the first in line. */
 const MOST_LINES = 16
-/** How far a poll looks back: a promotion is seen once it is committed, which later ones may be before it. */
+/** How far a poll looks back: grants may be committed in another order than they were made. */
 const OVERLAP_US = 100_000
 /** Once a second it looks back further. */
 const LONG_OVERLAP_US = 5_000_000
@@ -25,7 +25,7 @@ interface Watch {
 
 export interface MysqlPollerContext {
   readonly env: Env
-  readonly runner: Runner
+  readonly runner: MysqlRunner
   readonly client: string
   push(news: Push): void
 }
@@ -198,7 +198,9 @@ export class MysqlPoller {
     this.#context.push({ type: 'granted', resource, id, fence })
   }
 
-  /** The same id may have joined the line again since; the fence, or the place, tells one stay in line from another. */
+  /**
+   * The same id may have joined the line again since: the fence or place tells which stay is meant.
+   */
   #onLoss(line: string, id: string, fence: number): void {
     const hold = this.claims.holdOf(line, id)
     const wait = this.claims.waits.get(line)

@@ -15,7 +15,7 @@ const PULSE_PATIENCE_MS = 1000
 /** A reply as the routines give it: a claim that waits also learns its place. */
 export type Placed<T> = T | PlacedWaiting
 
-/** The pulses of one client, one at a time: a client with thousands of claims uses one connection for them. */
+/** The pulses of one client, one at a time, so that they take one connection. */
 export class MysqlPulse {
   readonly #backend: MysqlBackend
   readonly #poller: MysqlPoller
@@ -39,7 +39,9 @@ export class MysqlPulse {
     return beats.map((beat) => renewed.get(beat) ?? (others.shift() as BeatReply))
   }
 
-  /** Most holds are alone in their lines: one UPDATE renews all of them that ask for the same lease. */
+  /**
+   * Most holds are alone in their lines: one UPDATE renews all of them that ask for the same lease.
+   */
   async #renewAlone(beats: readonly Beat[]): Promise<Map<Beat, BeatReply>> {
     const { runner, at } = this.#backend
     const renewed = new Map<Beat, BeatReply>()
@@ -67,14 +69,14 @@ export class MysqlPulse {
     )
   }
 
-  /** By lease: the holds that are renewed without a change, and may be alone in their lines. */
+  /** By lease: the holds that are only renewed, and may be alone in their lines. */
   #mayBeAlone(beats: readonly Beat[]): Map<number, Map<Beat, AloneBeat>> {
     const found = new Map<number, Map<Beat, AloneBeat>>()
     const lines = new Set<string>()
     for (const beat of beats) {
       const { resource, id, leaseMs, permits, block } = beat
       const line = keyOf(this.#client.space, resource)
-      const fence = this.#poller.claims.fenceIfAlone(line, id)
+      const fence = this.#poller.claims.fenceToRenew(line, id, leaseMs)
       if (fence === undefined || permits !== undefined || block !== undefined || lines.has(line)) continue
       lines.add(line)
       const alike = found.get(leaseMs) ?? new Map<Beat, AloneBeat>()

@@ -1,32 +1,32 @@
 import { type Env, systemEnv } from '../../base/env.js'
-import type { Changed, Driver, Lent } from './driver.js'
+import type { Changed, Lent, MysqlDriver } from './driver.js'
 import { closed, explain, isCollision, isSchemaMissing, notCommitting, outOfReach } from './failures.js'
 import { ensureSchema, makeSchema } from './install.js'
-import type { Names } from './sql/names.js'
+import type { MysqlNames } from './sql/names.js'
 
 /** How often a call is repeated that the server has rolled back in favour of another one. */
 const MOST_COLLISIONS = 5
-/** A connection that does not answer for this long is taken for dead: the network may have dropped it silently. */
+/** A connection that does not answer for this long is taken for dead. */
 const SILENT_AFTER_MS = 30_000
 
-export interface RunnerOptions {
-  openDriver(): Promise<Driver>
-  readonly names: Names
+export interface MysqlRunnerOptions {
+  openDriver(): Promise<MysqlDriver>
+  readonly names: MysqlNames
   /** false: the user has created the schema. */
   readonly createSchema: boolean
   readonly env?: Env
 }
 
-/** Runs statements on a pool that is opened at the first call, with a schema that is created when it is missing. */
-export class Runner {
-  readonly names: Names
-  readonly #options: RunnerOptions
+/** Runs statements; opens the pool at the first call, and creates a missing schema. */
+export class MysqlRunner {
+  readonly names: MysqlNames
+  readonly #options: MysqlRunnerOptions
   readonly #env: Env
   #atOnce = 1
   #isInUse = false
-  #opening: Promise<Driver> | undefined
+  #opening: Promise<MysqlDriver> | undefined
 
-  constructor(options: RunnerOptions) {
+  constructor(options: MysqlRunnerOptions) {
     this.names = options.names
     this.#env = options.env ?? systemEnv
     this.#options = options
@@ -112,7 +112,7 @@ export class Runner {
   }
 
   /** After a failed attempt, the next call tries again. */
-  #open(): Promise<Driver> {
+  #open(): Promise<MysqlDriver> {
     if (!this.#isInUse) return Promise.reject(closed())
     if (this.#opening) return this.#opening
     const opening = this.#openOnce()
@@ -123,7 +123,7 @@ export class Runner {
     return opening
   }
 
-  async #openOnce(): Promise<Driver> {
+  async #openOnce(): Promise<MysqlDriver> {
     const { openDriver, createSchema } = this.#options
     const driver = await openDriver()
     try {
@@ -138,8 +138,10 @@ export class Runner {
   }
 }
 
-async function prepare(connection: Lent, names: Names, createSchema: boolean): Promise<void> {
+async function prepare(connection: Lent, names: MysqlNames, createSchema: boolean): Promise<void> {
   const [commits] = await connection.query('SELECT @@autocommit')
   if (commits !== '1') throw notCommitting()
   if (createSchema) await ensureSchema(connection, names)
 }
+
+export { MysqlRunner as Runner }

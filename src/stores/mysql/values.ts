@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import { toUs } from '../shared/time.js'
 
-// Values as they stand in statements: numbers and hexadecimal only, so that no setting of a server or driver affects how they are quoted.
+// Values as they stand in statements: numbers and hexadecimal only, so that no setting of a server
+// or driver affects how they are quoted.
 
 /** Bytes that are hexadecimal already. */
 export function bytes(hex: string): string {

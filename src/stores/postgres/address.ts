@@ -15,8 +15,9 @@ const OPTIONS = ['driver', 'connections', 'schema', 'listen']
 const EXAMPLE = 'postgres://user:password@host:5432/database'
 
 /**
- * Takes our own parameters out of a URL. The driver gets all others: several hosts, `sslmode`, settings
- * of the session. A likely misspelling of ours is refused, because the driver might ignore it.
+ * Takes our own parameters out of a URL. The driver gets all others: several hosts, `sslmode`,
+ * settings of the session. A likely misspelling of ours is refused, because the driver might ignore
+ * it.
  */
 export function readUrl(text: string): UrlParts {
   if (!/^postgres(ql)?:\/\//i.test(text))

@@ -60,7 +60,7 @@ export class PostgresBackend {
     this.channel = `holdfast_${env.id()}`
     this.#batcher = new CallBatcher({
       env,
-      // In the pool's own queue, claims and releases would stand before the pulses, and fail after its time-out.
+      // The pool's own queue would delay the pulses behind claims, and fails after its time-out.
       limit: new FewAtOnce({ env, most: () => this.runner.atOnce, patienceMs: CALL_PATIENCE_MS }),
       mostCalls: MOST_CALLS,
       patienceMs: CALL_PATIENCE_MS,

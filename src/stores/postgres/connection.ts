@@ -50,7 +50,7 @@ export class PostgresConnection implements Connection {
     const reply = await this.#claim(request)
     this.#mayHaveMissed ||= !this.#backend.isHearing
     if (reply.status !== 'waiting' || this.#backend.isHearing) return this.#asHeard(reply)
-    // A grant before messages are heard would go unnoticed: the claim keeps its place and is sent once more.
+    // A grant before messages are heard goes unnoticed, so the claim is sent once more.
     await this.#backend.untilHearing()
     return this.#asHeard(await this.#claim(request))
   }
@@ -157,7 +157,7 @@ export class PostgresConnection implements Connection {
     return this.#closing
   }
 
-  /** A client that does not hear would not learn that somebody begins to wait, so it is not told that nobody does. */
+  /** A client that hears no push is not told that nobody waits: it would not learn of a change. */
   #asHeard<T extends ClaimReply | BeatReply>(reply: T): T {
     if (!('isWanted' in reply) || this.#backend.isHearing) return reply
     const { isWanted: _isWanted, ...told } = reply

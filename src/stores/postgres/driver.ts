@@ -1,5 +1,5 @@
 /** What this store needs of a PostgreSQL driver, whichever package it is. */
-export interface Driver {
+export interface PostgresDriver {
   /** How many statements may be under way at once, besides the connection for messages. */
   readonly atOnce: number
   /** One statement in a transaction of its own; gives the first column of the first row. */
@@ -7,10 +7,10 @@ export interface Driver {
   /** Several statements in one text, sent together. */
   run(script: string): Promise<void>
   /**
-   * Opens the connection for messages; null: the pool has none to spare. It is not opened again when
-   * it ends: `onEnd` is then called once.
+   * Opens the connection for messages; null: the pool has none to spare. It is not opened again
+   * when it ends: `onEnd` is then called once.
    */
-  listen(channel: string, handlers: ListenHandlers): Promise<Listener | null>
+  listen(channel: string, handlers: ListenHandlers): Promise<PostgresListener | null>
   /** Closes what this store has opened; never what the user did. */
   close(): Promise<void>
 }
@@ -24,9 +24,11 @@ export interface ListenHandlers {
 }
 
 /** A connection that hears messages. */
-export interface Listener {
+export interface PostgresListener {
   close(): void
 }
 
 /** A connection that does not answer for this long is taken for dead, and replaced. */
 export const SILENT_AFTER_MS = 30_000
+
+export type { PostgresDriver as Driver }

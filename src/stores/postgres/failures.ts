@@ -65,7 +65,10 @@ export function isAnswer(error: unknown): boolean {
   return sqlState(error) !== null
 }
 
-/** The server's five characters, of which one is a digit; null: the error is the driver's own (EPIPE), so there was no answer. */
+/**
+ * The server's five characters, of which one is a digit; null: the error is the driver's own
+ * (EPIPE), so there was no answer.
+ */
 function sqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : null

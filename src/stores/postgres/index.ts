@@ -8,7 +8,7 @@ import { readUrl } from './address.js'
 import { advisoryLocksOf } from './advisory/index.js'
 import type { AdvisoryLocks } from './advisory/locks.js'
 import { PostgresBackend, type PostgresBackendOptions } from './backend.js'
-import type { Driver } from './driver.js'
+import type { PostgresDriver } from './driver.js'
 import { checkPackage, openAddress, type PackageName, type PostgresAddress } from './packages.js'
 import { isPgPool, PgDriver } from './pg.js'
 import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
@@ -46,7 +46,7 @@ export interface PostgresJsLike {
 }
 
 export interface PostgresOptions {
-  /** The schema of Holdfast's tables and routines; it is created when it is missing. Default: `holdfast`. */
+  /** The schema of the tables and routines; created when it is missing. Default: `holdfast`. */
   schema?: string | undefined
   /** With a URL: which package to use. Default: `pg` or `postgres`, the first that is installed. */
   driver?: PackageName | undefined
@@ -55,11 +55,14 @@ export interface PostgresOptions {
   /** With a URL: the TLS options of the driver (its `ssl`). */
   tls?: object | boolean | undefined
   /**
-   * Whether to keep one connection for messages (LISTEN). Default: true. A pooler in transaction mode drops them:
-   * there, set false or the URL of the server itself.
+   * Whether to keep one connection for messages (LISTEN). Default: true. A pooler in transaction
+   * mode drops them: there, set false or the URL of the server itself.
    */
   listen?: boolean | string | undefined
-  /** How long an unused resource's row is kept, so that a server clock set back by less cannot lower a fence. Default: a minute. */
+  /**
+   * How long an unused resource's row is kept, so that a server clock set back by less cannot lower
+   * a fence. Default: a minute.
+   */
   retention?: Duration | undefined
   /** A clock other than the server's, for simulations. */
   env?: Env | undefined
@@ -76,8 +79,9 @@ const POSTGRES_OPTIONS: OptionNames<PostgresOptions> = {
 }
 
 /**
- * A store on PostgreSQL 12 or later, by a URL or by your own pool (a `Pool` of `pg`, or the `sql` of `postgres`).
- * Holdfast closes only what it has opened. It creates its tables and routines on first use, in a schema of their own.
+ * A store on PostgreSQL 12 or later, by a URL or by your own pool (a `Pool` of `pg`, or the `sql`
+ * of `postgres`). Holdfast closes only what it has opened. It creates its tables and routines on
+ * first use, in a schema of their own.
  *
  * @example
  * ```ts
@@ -114,9 +118,11 @@ function backendOfUrl(text: string, options: PostgresOptions): PostgresBackend {
 }
 
 /**
- * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
- * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
- * `Tx` is what your driver calls a transaction: `PoolClient` of `pg`, or `TransactionSql` of `postgres`.
+ * The row lock of a transaction of your own, for work that is all in this database: work and
+ * release commit together, and the server frees the lock when the client dies. It has no lease,
+ * takes a connection of the pool while it waits and works, and does not exclude a mutex of the same
+ * name.
+ * `Tx` is the transaction of your driver: `PoolClient` of `pg`, or `TransactionSql` of `postgres`.
  *
  * @example
  * ```ts
@@ -138,8 +144,10 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * PostgreSQL's own advisory locks (`pg_advisory_lock`), shared with programs in other languages. Up to four connections of the pool hold them and wait for them in
- * the server's queue. A lock is lost with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
+ * PostgreSQL's own advisory locks (`pg_advisory_lock`), shared with programs in other languages. Up
+ * to four connections of the pool hold them and wait for them in the server's queue. A lock is lost
+ * with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not
+ * excluded.
  *
  * @example
  * ```ts
@@ -147,7 +155,7 @@ export function transactionLock<Tx = SqlTransaction>(
  * import pg from 'pg'
  *
  * const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
- * await advisory(pool).run('nightly-report', async ({ fence }) => console.log('my fence is', fence))
+ * await advisory(pool).run('nightly-report', async ({ fence }) => console.log('fence', fence))
  * await pool.end()
  * ```
  */
@@ -156,8 +164,9 @@ export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schem
 }
 
 /**
- * Removes what is no longer used: lapsed claims, lines that have been idle for the retention, ended states. Clients do
- * this about once a minute; call it from a scheduled job where clients come and go. Gives the number of removed lines.
+ * Removes what is no longer used: lapsed claims, lines that have been idle for the retention, ended
+ * states. Clients do this about once a minute; call it from a scheduled job where clients come and
+ * go. Gives the number of removed lines.
  *
  * @example
  * ```ts
@@ -197,17 +206,17 @@ function backendOfPool(pool: unknown, options: PostgresOptions): PostgresBackend
 
 /** With a URL in `listen`, messages come over a connection of their own. */
 async function withListener(
-  driver: Promise<Driver>,
+  driver: Promise<PostgresDriver>,
   listen: boolean | string | undefined,
   { driver: name, tls }: Partial<PostgresAddress>,
   env: Env,
-): Promise<Driver> {
+): Promise<PostgresDriver> {
   if (typeof listen !== 'string') return driver
   const messages = await openAddress({ url: listen, driver: name, connections: 2, tls }, env)
   return new SplitDriver(await driver, messages)
 }
 
-function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
+function driverOf(pool: unknown, env: Env): () => Promise<PostgresDriver> {
   if (isPostgresJs(pool)) return async () => new PostgresJsDriver(pool, null)
   if (isPgPool(pool)) return async () => new PgDriver(pool, null, env)
   throw invalid(

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../base/errors.js'
-import type { Driver } from './driver.js'
+import type { PostgresDriver } from './driver.js'
 import { isMissing } from './failures.js'
 import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 
@@ -12,7 +12,7 @@ export class Installation {
     this.#schema = schema
   }
 
-  ensure(driver: Driver): Promise<void> {
+  ensure(driver: PostgresDriver): Promise<void> {
     if (this.#done) return this.#done
     const done = this.#install(driver)
     this.#done = done
@@ -27,7 +27,7 @@ export class Installation {
     this.#done = undefined
   }
 
-  async #install(driver: Driver): Promise<void> {
+  async #install(driver: PostgresDriver): Promise<void> {
     const version = await this.#version(driver)
     if (version > SCHEMA_VERSION)
       throw new HoldfastError(
@@ -38,7 +38,7 @@ export class Installation {
     if (version < SCHEMA_VERSION) await driver.run(installText(this.#schema))
   }
 
-  async #version(driver: Driver): Promise<number> {
+  async #version(driver: PostgresDriver): Promise<number> {
     try {
       return Number(await driver.ask(inSchema('SELECT version::text FROM holdfast.meta', this.#schema), []))
     } catch (error) {

@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import type { Env } from '../../base/env.js'
 import type { Loader } from '../../drivers/packages.js'
 import { checkPackage as checkPackageOf, loadPackage, moduleWith } from '../shared/packages.js'
-import type { Driver } from './driver.js'
+import type { PostgresDriver } from './driver.js'
 import { PgDriver, type PgPool } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { Sockets, unreferencedSocket } from './socket.js'
@@ -51,7 +51,7 @@ export function checkPackage(name: unknown): PackageName {
 }
 
 /** Opens a URL with the named package, or with the first that is installed. */
-export async function openAddress(address: PostgresAddress, env: Env): Promise<Driver> {
+export async function openAddress(address: PostgresAddress, env: Env): Promise<PostgresDriver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'PostgreSQL driver', store: 'postgres' }
   const { name, module } = await loadPackage(wanted)
   const sockets = new Sockets()
@@ -76,7 +76,9 @@ function openPool(module: PgModule, { url, connections, tls }: PostgresAddress, 
   return pool
 }
 
-/** It listens on a connection besides its pool. The engine decides when to retry, so it makes no pauses of its own. */
+/**
+ * It listens on a connection besides its pool. It makes no pauses: the engine decides on retries.
+ */
 function openSql(
   module: PostgresJsModule,
   { url, connections, tls }: PostgresAddress,

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Cancel, Env } from '../../base/env.js'
 import { quietly } from '../../base/quietly.js'
-import { type Driver, type Listener, type ListenHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
+import {
+  type ListenHandlers,
+  type PostgresDriver,
+  type PostgresListener,
+  SILENT_AFTER_MS,
+  type Value,
+} from './driver.js'
 import { isUnprepared, outOfReach } from './failures.js'
 import { quote } from './schema.js'
 import type { Sockets } from './socket.js'
@@ -59,7 +65,7 @@ export function isPgPool(client: unknown): client is PgPool {
   return [connect, end, query].every((method) => typeof method === 'function') && 'totalCount' in client
 }
 
-export class PgDriver implements Driver {
+export class PgDriver implements PostgresDriver {
   readonly #pool: PgPool
   /** null: the pool is the caller's, and is not closed. */
   readonly #sockets: Sockets | null
@@ -85,7 +91,10 @@ export class PgDriver implements Driver {
     return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
   }
 
-  /** Behind a pooler in transaction mode, each call may reach another session. One that lacks the prepared statement has run nothing. */
+  /**
+   * Behind a pooler in transaction mode, each call may reach another session. One that lacks the
+   * prepared statement has run nothing.
+   */
   async #queryPrepared(statement: PgStatement): Promise<PgResult> {
     try {
       return await this.#query({ ...statement, name: nameOf(statement.text) })
@@ -100,7 +109,7 @@ export class PgDriver implements Driver {
     await this.#query({ text })
   }
 
-  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<Listener | null> {
+  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<PostgresListener | null> {
     // The only connection has to carry the calls.
     if ((this.#pool.options?.max ?? 2) < 2) return null
     const client = await this.#pool.connect()
@@ -138,7 +147,7 @@ export class PgDriver implements Driver {
     const close = (): void => {
       if (isOver) return
       isOver = true
-      // The pool gets the connection back without the subscription. Do not wait: the server may hang.
+      // The pool gets the connection back without LISTEN. Do not wait: the server may hang.
       unlisten().then(
         () => leave(false),
         () => leave(true),
@@ -161,7 +170,7 @@ export class PgDriver implements Driver {
     this.#sockets.destroy()
   }
 
-  /** Ends a connection that has not answered: its late answer must not reach the next user of the pool. */
+  /** Ends a connection that has not answered: a late answer must not reach its next user. */
   async #query(statement: PgStatement): Promise<PgResult> {
     const client = await this.#pool.connect()
     return new Promise((resolve, reject) => {
@@ -203,7 +212,7 @@ export class PgDriver implements Driver {
 
 const names = new Map<string, string>()
 
-/** The same text has the same name everywhere, so that a session behind a pooler that knows the name knows the right text. */
+/** A hash of the text: behind a pooler, a session that knows the name knows the right text. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

@@ -1,5 +1,5 @@
 import { quietly } from '../../base/quietly.js'
-import type { Driver, Listener, ListenHandlers, Value } from './driver.js'
+import type { ListenHandlers, PostgresDriver, PostgresListener, Value } from './driver.js'
 import type { Sockets } from './socket.js'
 
 /** The part of the `sql` of `postgres` (postgres.js) that this store uses. */
@@ -33,7 +33,7 @@ export function isPostgresJs(client: unknown): client is PostgresJs {
   return [unsafe, listen, end].every((method) => typeof method === 'function')
 }
 
-export class PostgresJsDriver implements Driver {
+export class PostgresJsDriver implements PostgresDriver {
   readonly #sql: PostgresJs
   /** null: the pool is the caller's, and is not closed. */
   readonly #sockets: Sockets | null
@@ -47,7 +47,7 @@ export class PostgresJsDriver implements Driver {
     return Math.max(1, this.#sql.options?.max ?? USUAL_CONNECTIONS)
   }
 
-  /** Without `prepare` it would first ask the server for the types of the values: one more round trip per call. */
+  /** Without `prepare` it would first ask for the types of the values: one more round trip. */
   async ask(text: string, values: readonly Value[]): Promise<string | null> {
     const rows = (await this.#sql.unsafe(text, [...values], { prepare: true }).values()) as unknown[][]
     return (rows[0]?.[0] ?? null) as string | null
@@ -58,7 +58,7 @@ export class PostgresJsDriver implements Driver {
   }
 
   /** postgres.js reconnects by itself; a second `onListen` shows that the connection had ended. */
-  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<Listener | null> {
+  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<PostgresListener | null> {
     let isOver = false
     let isFirst = true
     const onListen = (): void => {

@@ -35,7 +35,7 @@ export function releaseRequest(id: string): PostgresRequest {
   return { mode: 'release', id: encodeText(id) }
 }
 
-/** The routine for these requests, with its arguments: `calls` takes any number, the others take one. */
+/** The routine for these requests, with its arguments: only `calls` takes several. */
 export function routineFor(requests: readonly PostgresRequest[]): { routine: string; values: Value[] } {
   const [only] = requests
   if (only && requests.length === 1)

@@ -1,22 +1,22 @@
-import type { Driver, Value } from './driver.js'
+import type { PostgresDriver, Value } from './driver.js'
 import { closed, explain, isMissing, isUndone } from './failures.js'
 import { Installation } from './install.js'
 import { inSchema } from './schema.js'
 
 export interface PostgresRunnerOptions {
   readonly schema: string
-  openDriver(): Promise<Driver>
+  openDriver(): Promise<PostgresDriver>
 }
 
-/** How often a transaction that the server has rolled back is repeated at once, before the caller is told. */
+/** How often a transaction that the server has rolled back is tried at once. */
 const MOST_ATTEMPTS = 10
 
-/** Runs statements on a pool that is opened at the first call, in a schema that is created when it is missing. */
+/** Runs statements; opens the pool at the first call, and creates a missing schema. */
 export class PostgresRunner {
   readonly #options: PostgresRunnerOptions
   readonly #installation: Installation
   #isInUse = false
-  #driver: Promise<Driver> | undefined
+  #driver: Promise<PostgresDriver> | undefined
   #atOnce = 1
 
   constructor(options: PostgresRunnerOptions) {
@@ -68,7 +68,7 @@ export class PostgresRunner {
   }
 
   /** A call after the last client was closed must not open anything: it would stay open. */
-  open(): Promise<Driver> {
+  open(): Promise<PostgresDriver> {
     if (!this.#isInUse) return Promise.reject(closed())
     if (this.#driver) return this.#driver
     const driver = this.#options.openDriver()

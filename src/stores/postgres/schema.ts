@@ -47,8 +47,8 @@ export function schemaText(schema: string): string {
 }
 
 /**
- * Creates the schema, or migrates an older one; several clients may do so at once. It changes nothing
- * where the schema is up to date. Sent as one text, it is one transaction.
+ * Creates the schema, or migrates an older one; several clients may do so at once. It changes
+ * nothing where the schema is up to date. Sent as one text, it is one transaction.
  */
 export function installText(schema: string): string {
   const from = STEPS.map((step, version) => stepText(step, version, schema)).join('')

@@ -8,7 +8,7 @@ interface Target {
   readonly path?: string | false
 }
 
-/** The sockets of the connections that we have opened, so that close() also ends those to a hung server. */
+/** The sockets that we have opened, so that close() also ends those to a hung server. */
 export class Sockets {
   readonly #open = new Set<Socket>()
 
@@ -23,9 +23,9 @@ export class Sockets {
 }
 
 /**
- * A socket that does not keep the process alive; postgres.js has no option for that. It must not reject:
- * postgres.js would never use that connection of its pool again. A failure of the last host (mostly the
- * only one) reaches postgres.js as an event of the socket.
+ * A socket that does not keep the process alive; postgres.js has no option for that. It must not
+ * reject: postgres.js would never use that connection of its pool again. A failure of the last host
+ * (mostly the only one) reaches postgres.js as an event of the socket.
  */
 export async function unreferencedSocket({ host, port, path }: Target): Promise<Socket> {
   if (path) return unreferenced(connect(path))

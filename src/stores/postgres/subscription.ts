@@ -1,13 +1,13 @@
 import { backoffMs } from '../../base/backoff.js'
 import { deferred } from '../../base/deferred.js'
 import type { Cancel, Env } from '../../base/env.js'
-import type { Driver, Listener } from './driver.js'
+import type { PostgresDriver, PostgresListener } from './driver.js'
 
 export interface PostgresSubscriptionContext {
   readonly env: Env
   readonly channel: string
   /** The driver, opened. */
-  open(): Promise<Driver>
+  open(): Promise<PostgresDriver>
   onMessage(text: string): void
   /** Messages are heard from now on, or no longer: either way some may have been missed. */
   onGap(): void
@@ -19,7 +19,7 @@ const PING_INTERVAL_MS = 5000
 const FIRST_PING_WITHIN_MS = 2000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
-/** Where the first ping does not come back: a pooler will go on dropping LISTEN, a slow server will recover. */
+/** Where the first ping does not come back: probably a pooler that drops LISTEN. */
 const FIRST_RETRY_DEAF_MS = 1000
 const LONGEST_RETRY_DEAF_MS = 60_000
 
@@ -29,7 +29,7 @@ const LONGEST_RETRY_DEAF_MS = 60_000
  */
 export class PostgresSubscription {
   readonly #context: PostgresSubscriptionContext
-  #listener: Listener | undefined
+  #listener: PostgresListener | undefined
   #isOpen = false
   #isHearing = false
   /** Resolves once it is known whether messages are heard. */
@@ -89,8 +89,8 @@ export class PostgresSubscription {
     }
   }
 
-  /** The time to hear it begins with the server's answer: a slow call says nothing about the subscription. */
-  async #ping(driver: Driver): Promise<void> {
+  /** The time to hear it begins with the server's answer: the call itself may be slow. */
+  async #ping(driver: PostgresDriver): Promise<void> {
     const listener = this.#listener
     this.#isPingDue = true
     await driver.ask('SELECT pg_notify($1, $2)', [this.#context.channel, PING])

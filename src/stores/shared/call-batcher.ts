@@ -7,7 +7,7 @@ export interface CallBatcherOptions<Call> {
   readonly limit: FewAtOnce
   /** The most calls of a batch: their line is locked until all of them are done. */
   readonly mostCalls: number
-  /** A batch that takes longer may be on a dead connection: the next batch of its line does not wait for it. */
+  /** After this time the next batch of a line does not wait for the previous one. */
   readonly patienceMs: number
   /** Sends the calls of one line, in their order; resolves with one reply for each. */
   send(calls: readonly Call[]): Promise<readonly unknown[]>
@@ -21,9 +21,9 @@ interface Entry<Call> {
 }
 
 /**
- * Claims and releases, line by line. While a batch of a line is under way, further calls of that line
- * gather, and travel together in their order. So claims join a line in the order in which they were
- * made, a line never takes more than one connection, and a burst costs a few round trips.
+ * Claims and releases, line by line. While a batch of a line is under way, further calls of that
+ * line gather, and travel together in their order. So claims join a line in the order in which they
+ * were made, a line never takes more than one connection, and a burst costs a few round trips.
  */
 export class CallBatcher<Call> {
   readonly #options: CallBatcherOptions<Call>

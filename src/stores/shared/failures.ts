@@ -11,7 +11,9 @@ export interface ServerErrors {
   readonly server: string
   /** The driver's text for an error. Left out: the message of the error. */
   messageOf?(error: unknown): string
-  /** What the server's answer means; null: the error is the driver's own, so there was no answer. */
+  /**
+   * What the server's answer means; null: the error is the driver's own, so there was no answer.
+   */
   meaningOf(error: unknown, message: string): ServerAnswer | null
 }
 

@@ -26,7 +26,7 @@ export async function loadPackage<Name extends string>(
   throw new HoldfastError('UNSUPPORTED', message, { store })
 }
 
-/** The module itself, or its default export where a bundler gives only that: the one with the named export. */
+/** The module, or its default export where a bundler gives only that. */
 export function moduleWith<T>(name: string, module: unknown): T {
   const { default: inner } = module as { default?: unknown }
   return (name in Object(module) ? module : inner) as T

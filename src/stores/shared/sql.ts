@@ -1,6 +1,6 @@
 import { FLOOR_SKEW_MS, HIGHEST_FENCE } from '../../contract/constants.js'
 
-// Rules of the contract as expressions of SQL, which PostgreSQL and MySQL read alike. Operands are expressions, too.
+// Rules of the contract as SQL expressions, which PostgreSQL and MySQL read alike.
 
 const SKEW_US = FLOOR_SKEW_MS * 1000
 
@@ -19,12 +19,12 @@ export function hasFencesLeft(last: string, wall: string, block: string): string
   return `greatest(${last}, ${wall} + ${SKEW_US}) <= ${HIGHEST_FENCE} - ${block}`
 }
 
-/** The admission rule, as in contract/admit.ts: whether the next claim of a line is granted beside its holds. */
+/** The admission rule, as in contract/admit.ts: whether the next claim fits beside the holds. */
 export function fits(used: string, permits: string, capacity: string): string {
   return `(${used} + ${permits} <= ${capacity})`
 }
 
-/** A line's clock, which never goes back: `shift` grows when the server's clock is set back behind `seen`. */
+/** A line's clock, which never goes back: `shift` grows when the server's clock is set back. */
 export function lineClock(wall: string): string {
   return `greatest(${wall} + shift, seen)`
 }

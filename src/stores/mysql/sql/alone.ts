@@ -1,15 +1,15 @@
 import { hasFencesLeft, lineClock, nextFence } from '../../shared/sql.js'
 import { bytes } from '../values.js'
 import { FAR } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * The fast path: a free lock is acquired, or a hold is released that no other claim waits for. The hold is
- * kept in the row of the line, and each call is one UPDATE; where another claim is in the line it changes
- * nothing, and a routine is called. The permits of such a hold are the line's `used`, its fence is the first
- * of the `alone_block` up to `last`, its deadline is `soonest`.
+ * The fast path: a free lock is acquired, or a hold is released that no other claim waits for. The
+ * hold is kept in the row of the line, and each call is one UPDATE; where another claim is in the
+ * line it changes nothing, and a routine is called. The permits of such a hold are the line's
+ * `used`, its fence is the first of the `alone_block` up to `last`, its deadline is `soonest`.
  *
- * No value depends on whether an earlier assignment has been made already: servers and modes differ in that.
+ * No value depends on whether an earlier assignment was made already: servers differ in that.
  */
 
 /** When the statement began: the lease ends a moment too early, which is safe. */
@@ -34,8 +34,8 @@ export interface AloneBeat {
   readonly fence: number
 }
 
-/** Grants an empty line; the fence is the insert id of the answer. `at` is the time, for tests; NULL: the server's clock. */
-export function grantAlone({ line }: Names, key: string, claim: AloneClaim, at: string): string {
+/** Grants an empty line; the fence is the insert id. `at`: the time; NULL: the server's clock. */
+export function grantAlone({ line }: MysqlNames, key: string, claim: AloneClaim, at: string): string {
   const { id, client, info, permits, capacity, lease, floor, block } = claim
   const wall = at === 'NULL' ? WALL : at
   return `UPDATE ${line} SET last = LAST_INSERT_ID(${nextFence('last', String(floor), wall)}) + ${block - 1},
@@ -45,21 +45,26 @@ export function grantAlone({ line }: Names, key: string, claim: AloneClaim, at: 
 }
 
 /** Releases a hold that is still alone, and has not lapsed. */
-export function releaseAlone({ line }: Names, key: string, id: string, at: string): string {
+export function releaseAlone({ line }: MysqlNames, key: string, id: string, at: string): string {
   const wall = at === 'NULL' ? WALL : at
   return `UPDATE ${line} SET used = 0, soonest = ${FAR}, is_alone = 0, ${tick(wall)}
   WHERE line = ${bytes(key)} AND is_alone = 1 AND alone_id = ${bytes(id)} AND ${lineClock(wall)} < soonest`
 }
 
 /** Renews holds that are alone in their lines, all with the same lease. */
-export function renewAlone({ line }: Names, beats: readonly AloneBeat[], lease: number, at: string): string {
+export function renewAlone(
+  { line }: MysqlNames,
+  beats: readonly AloneBeat[],
+  lease: number,
+  at: string,
+): string {
   const wall = at === 'NULL' ? WALL : at
   return `UPDATE ${line} FORCE INDEX (PRIMARY) SET soonest = GREATEST(soonest, ${lineClock(wall)} + ${lease}), ${tick(wall)}
   WHERE ${isOneOf(beats)} AND ${lineClock(wall)} < soonest`
 }
 
-/** The key of the line of each hold that is alone and has not lapsed, and the rest of its lease in microseconds. */
-export function whichAreAlone({ line }: Names, beats: readonly AloneBeat[], at: string): string {
+/** The line of each hold that is alone and has not lapsed, and the rest of its lease. */
+export function whichAreAlone({ line }: MysqlNames, beats: readonly AloneBeat[], at: string): string {
   const wall = at === 'NULL' ? WALL : at
   return `SELECT CONCAT('["', HEX(line), '",', soonest - ${lineClock(wall)}, ']') AS answer FROM ${line} FORCE INDEX (PRIMARY)
   WHERE ${isOneOf(beats)} AND ${lineClock(wall)} < soonest`

@@ -9,14 +9,14 @@ import {
   routine,
   UNDO,
 } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 const REPLY = `
   DECLARE v_most BIGINT;
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
 
 /** One claim. `p_at` is the time, for tests; null: the server's clock. */
-export function joinRoutine(names: Names): string {
+export function joinRoutine(names: MysqlNames): string {
   const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
   return routine(
     names,
@@ -30,7 +30,7 @@ export function joinRoutine(names: Names): string {
 }
 
 /** One release. */
-export function leaveRoutine(names: Names): string {
+export function leaveRoutine(names: MysqlNames): string {
   return routine(
     names,
     'leave',
@@ -44,10 +44,11 @@ export function leaveRoutine(names: Names): string {
 }
 
 /**
- * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal;
- * of a release just the mode and the id. Answers a JSON array of their replies.
+ * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array
+ * for each: the values of a claim, bytes in hexadecimal; of a release just the mode and the id.
+ * Answers a JSON array of their replies.
  */
-export function callsRoutine(names: Names): string {
+export function callsRoutine(names: MysqlNames): string {
   const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
   const columns = CLAIM_VALUES.map(
     ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,

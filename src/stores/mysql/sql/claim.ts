@@ -1,6 +1,6 @@
 import { fits } from '../../shared/sql.js'
 import { advanceLine, FAR, findFirst, openLine, removeClaim, takeFence, tellLost, WAITING } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /** The modes of a claim, and a release. */
 export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3, release: 4 } as const
@@ -25,14 +25,16 @@ export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = 
 ]
 
 /** Creates the line of a claim if it is missing, and locks it in the same step. */
-export function makeLine(names: Names): string {
+export function makeLine(names: MysqlNames): string {
   return `
     INSERT INTO ${names.line} (line, space, resource, last, seen, shift, used, soonest, next_place, last_place, capacity)
       VALUES (v_line, p_space, p_resource, 0, 0, 0, 0, ${FAR}, NULL, 0, 0) ON DUPLICATE KEY UPDATE last = last;${openLine(names)}`
 }
 
-/** Joins the line, after `advanceLine`; the same id again gives its present answer. The answer is in `v_reply`. */
-export function joinLine(names: Names): string {
+/**
+ * Joins the line, after `advanceLine`. The answer is in `v_reply`; a known id gets its present one.
+ */
+export function joinLine(names: MysqlNames): string {
   const { claim } = names
   const grant = `${takeFence('p_floor', 'p_block')}
     SET v_expires = v_now + LEAST(p_lease, COALESCE(p_max_hold, p_lease));
@@ -87,7 +89,7 @@ export function joinLine(names: Names): string {
 }
 
 /** Leaves the line, as holder or as waiter. */
-export function leaveLine(names: Names): string {
+export function leaveLine(names: MysqlNames): string {
   return `
   SET v_place = NULL, v_reply = 'false';
   SELECT place, permits, fence, expires INTO v_place, v_permits, v_fence, v_expires

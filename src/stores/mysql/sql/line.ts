@@ -1,24 +1,30 @@
 import { HIGHEST_FENCE } from '../../../contract/constants.js'
 import { FENCE_LIMIT } from '../../shared/failures.js'
 import { fits, isFenceTooHigh, nextFence } from '../../shared/sql.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * The line semantics of the embedded stores, restated in SQL and checked against the same model. Every routine
- * that touches a line is composed of these pieces, which work on the variables of `LINE_VARIABLES`.
+ * The line semantics of the embedded stores, restated in SQL and checked against the same model.
+ * Every routine that touches a line is composed of these pieces, which work on the variables of
+ * `LINE_VARIABLES`.
  *
  * - The row of the line is its lock: nothing of a line is read or changed before `openLine`.
- * - Holds have the places before `v_next`, waiters the places from it on: the primary key finds both.
- * - `v_soonest` is never later than the first deadline in the line. Lapsed claims are searched only when it
- *   has come, so a line of thousands costs as much as a short one.
+ * - Holds have the places before `v_next`, waiters the places from it on: the primary key finds
+ *   both.
+ * - `v_soonest` is never later than the first deadline in the line. Lapsed claims are searched only
+ *   when it has come, so a line of thousands costs as much as a short one.
  * - The row is written once, by `closeLine`, and only if something has changed.
- * - A hold that is alone is kept in the row itself (`sql/alone.ts`); `openLine` makes it a claim like any other.
+ * - A hold that is alone is kept in the row itself (`sql/alone.ts`); `openLine` makes it a claim
+ *   like any other.
  */
 
 /** Later than any time of a line. */
 export const FAR = HIGHEST_FENCE
 
-/** Microseconds since 1970. SYSDATE is the present time, not that of the beginning of the statement, in the session's time zone; the other two give its distance from UTC. */
+/**
+ * Microseconds since 1970. SYSDATE is the present time, not that of the beginning of the statement,
+ * in the session's time zone; the other two give its distance from UTC.
+ */
 export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), NOW(6))`
 
 export const LINE_VARIABLES = `
@@ -32,14 +38,18 @@ export const LINE_VARIABLES = `
 export const UNDO = `
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;`
 
-/** READ COMMITTED has no gap locks, and its reads see what was committed before the line was locked. */
+/**
+ * READ COMMITTED takes no gap locks, and a read after the lock of the line sees the newest rows.
+ */
 export const BEGIN = `
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;`
 
-/** Locks the line `v_line`; `v_last` is null if there is none. Reads the clock after that, since locking may take a while. */
-export function openLine({ line, claim }: Names): string {
+/**
+ * Locks the line `v_line`, and reads the clock after that. `v_last` null: there is no such line.
+ */
+export function openLine({ line, claim }: MysqlNames): string {
   return `
   SET v_last = NULL, v_is_alone = FALSE;
   SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, is_alone
@@ -57,7 +67,7 @@ export function openLine({ line, claim }: Names): string {
   END IF;`
 }
 
-export function closeLine({ line }: Names): string {
+export function closeLine({ line }: MysqlNames): string {
   return `
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
@@ -65,8 +75,8 @@ export function closeLine({ line }: Names): string {
   END IF;`
 }
 
-/** Moves the hold at `v_place` into the row of the line, where it is the only claim and has no `maxHold` (`sql/alone.ts`). */
-export function makeAlone({ line, claim }: Names): string {
+/** Moves the hold at `v_place` into the row of the line, if it is alone and has no `maxHold`. */
+export function makeAlone({ line, claim }: MysqlNames): string {
   return `
   UPDATE ${line} AS line JOIN ${claim} AS claim ON claim.line = line.line SET line.is_alone = 1, line.soonest = claim.expires,
       line.alone_block = claim.block, line.alone_since = claim.since, line.alone_id = claim.id, line.alone_client = claim.client,
@@ -88,8 +98,10 @@ export function takeFence(floor: string, block: string): string {
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
 }
 
-/** News for the client of the claim at `v_place`: in the answer and, for another client than the caller, in a table. */
-function tell({ news }: Names, what: 'granted' | 'lost'): string {
+/**
+ * News for the client of the claim at `v_place`: in the answer and, unless it calls, in a table.
+ */
+function tell({ news }: MysqlNames, what: 'granted' | 'lost'): string {
   return `
   SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
     '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');
@@ -101,12 +113,12 @@ function tell({ news }: Names, what: 'granted' | 'lost'): string {
 }
 
 /** The claim is revoked. */
-export function tellLost(names: Names): string {
+export function tellLost(names: MysqlNames): string {
   return tell(names, 'lost')
 }
 
 /** Sums up the claims of the line. */
-export function countLine({ claim }: Names): string {
+export function countLine({ claim }: MysqlNames): string {
   return `
   SELECT COALESCE(SUM(IF(fence = 0, 0, permits)), 0), COALESCE(MIN(expires), ${FAR}), MIN(IF(fence = 0, place, NULL))
     INTO v_used, v_soonest, v_next FROM ${claim} WHERE line = v_line;
@@ -114,7 +126,7 @@ export function countLine({ claim }: Names): string {
 }
 
 /** Removes the claim at `v_place`, whose permits and fence are in `v_permits` and `v_fence`. */
-export function removeClaim({ claim }: Names): string {
+export function removeClaim({ claim }: MysqlNames): string {
   return `
   DELETE FROM ${claim} WHERE line = v_line AND place = v_place;
   IF v_fence > 0 THEN
@@ -128,8 +140,8 @@ export function removeClaim({ claim }: Names): string {
   SET v_dirty = TRUE;`
 }
 
-/** Drops lapsed claims, and promotes: the granted claims are the longest prefix of the line whose permits fit. */
-export function advanceLine(names: Names): string {
+/** Drops lapsed claims, and promotes: the holds are the longest prefix of the line that fits. */
+export function advanceLine(names: MysqlNames): string {
   const { claim } = names
   return `
   IF v_soonest <= v_now THEN
@@ -144,7 +156,7 @@ export function advanceLine(names: Names): string {
     IF NOT ${fits('v_used', 'v_permits', 'COALESCE(v_pinned, v_capacity)')} THEN
       SET v_place = NULL;
     ELSE${takeFence('v_floor', 'v_block')}
-      -- The waiter's deadline stays: only its next pulse proves that it is alive and starts the lease.
+      -- The waiter's deadline stays: its next pulse proves that it lives, and starts the lease.
       SET v_expires = LEAST(v_expires, COALESCE(v_now + v_max_hold, ${FAR}));
       UPDATE ${claim} SET fence = v_fence, since = v_now, expires = v_expires
         WHERE line = v_line AND place = v_place;
@@ -155,14 +167,14 @@ export function advanceLine(names: Names): string {
   END WHILE;`
 }
 
-/** The answer for a claim that waits at `v_place` until `v_expires`, as an expression; `v_first` is when the first hold lapses. */
+/** The answer for a claim that waits at `v_place`; `v_first` is when the first hold lapses. */
 export const WAITING = `CONCAT('{"status":"waiting","presenceMs":', (v_expires - v_now) / 1000,
     ',"isNext":', IF(v_place = v_next, 'true', 'false'),
     ',"freeInMs":', IF(v_place = v_next, COALESCE((v_first - v_now) / 1000, 'null'), 'null'),
     ',"grantsAbove":', v_last, ',"place":', v_place, ',"nextPlace":', v_next, '}')`
 
 /** Only the next in line needs to know. */
-export function findFirst({ claim }: Names): string {
+export function findFirst({ claim }: MysqlNames): string {
   return `
   IF v_place = v_next THEN
     SELECT MIN(expires) INTO v_first FROM ${claim} WHERE line = v_line AND place < v_next;
@@ -173,7 +185,7 @@ export const ANSWER_WITH_NEWS = `
   SELECT CONCAT('{"reply":', v_reply, ',"news":[', v_news, ']}') AS answer;`
 
 /** A routine. `SQL SECURITY INVOKER`: it has the caller's rights, not its creator's. */
-export function routine(names: Names, name: string, parameters: string, body: string): string {
+export function routine(names: MysqlNames, name: string, parameters: string, body: string): string {
   return `CREATE PROCEDURE ${names.routine(name)} (${parameters})
   MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN${body}

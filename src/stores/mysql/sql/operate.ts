@@ -11,11 +11,11 @@ import {
   tellLost,
   UNDO,
 } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 import { CLAIM, viewOf } from './view.js'
 
 /** Revokes the hold with a fence, or every hold (`p_fence` null). Answers the revoked holds. */
-export function evictRoutine(names: Names): string {
+export function evictRoutine(names: MysqlNames): string {
   const { claim } = names
   return routine(
     names,
@@ -39,7 +39,7 @@ export function evictRoutine(names: Names): string {
 }
 
 /** Pins the capacity of a counting resource. */
-export function resizeRoutine(names: Names): string {
+export function resizeRoutine(names: MysqlNames): string {
   const { claim } = names
   return routine(
     names,

@@ -1,8 +1,8 @@
 import { BEGIN, routine, UNDO, WALL } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
-/** Reads a state. Answers the number of its newest change (0: none), its version (0: there is no value), and its value. */
-export function readRoutine(names: Names): string {
+/** Answers the number of the newest change (0: none), the version (0: no value), and the value. */
+export function readRoutine(names: MysqlNames): string {
   return routine(
     names,
     'read',
@@ -14,12 +14,12 @@ export function readRoutine(names: Names): string {
 }
 
 /**
- * Compare-and-set of a state. `p_expect` null: there must be none. `p_value` null deletes. `p_keep`: how many
- * microseconds it is kept; null: until it is deleted. A deleted state keeps the number of its change for a while,
- * so that no version comes twice. Answers whether it was written, whether that has changed anything, and the
- * present version (0: there is no value) and value.
+ * Compare-and-set of a state. `p_expect` null: there must be none. `p_value` null deletes.
+ * `p_keep`: how many microseconds it is kept; null: until it is deleted. A deleted state keeps the
+ * number of its change for a while, so that no version comes twice. Answers whether it was written,
+ * whether that has changed anything, and the present version (0: there is no value) and value.
  */
-export function writeRoutine(names: Names): string {
+export function writeRoutine(names: MysqlNames): string {
   const { state } = names
   return routine(
     names,

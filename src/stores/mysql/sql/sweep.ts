@@ -1,15 +1,16 @@
 import { advanceLine, BEGIN, closeLine, LINE_VARIABLES, openLine, routine, UNDO, WALL } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /** The most of each kind at once; the next call removes more. */
 const MOST = 500
 
 /**
- * Removes lapsed claims of unused lines, empty lines, and ended states. Once in `p_every` microseconds, for the
- * first client that asks; 0: at once. Answers how many lines and states it has read or removed. A line and a
- * state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
+ * Removes lapsed claims of unused lines, empty lines, and ended states. Once in `p_every`
+ * microseconds, for the first client that asks; 0: at once. Answers how many lines and states it
+ * has read or removed. A line and a state stay for `p_keep` after their last number, so that a
+ * clock set back by less cannot lower it.
  */
-export function sweepRoutine(names: Names): string {
+export function sweepRoutine(names: MysqlNames): string {
   const { line, news, state, version } = names
   return routine(
     names,

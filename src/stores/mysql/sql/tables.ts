@@ -1,11 +1,11 @@
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their
- * SHA-256, since an index takes 3072 bytes at most. Times are whole microseconds: for a line by its own clock,
- * for a state by the server's.
+ * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found
+ * by their SHA-256, since an index takes 3072 bytes at most. Times are whole microseconds: for a
+ * line by its own clock, for a state by the server's.
  */
-export function tables({ line, claim, news, state, version, rowLock, sessionLock }: Names): string[] {
+export function tables({ line, claim, news, state, version, rowLock, sessionLock }: MysqlNames): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (

@@ -1,9 +1,10 @@
 import { fits } from '../../shared/sql.js'
 
 /**
- * Claims and releases of one line, in their order and in one transaction. Each is a `request`; the reply is an
- * array of answers. With adopt, `old` is the hold whose place is taken. The same id again gives the present
- * answer, so a claim may be sent twice. `p_claims`: how many are claims; without any, no line is created.
+ * Claims and releases of one line, in their order and in one transaction. Each is a `request`; the
+ * reply is an array of answers. With adopt, `old` is the hold whose place is taken. The same id
+ * again gives the present answer, so a claim may be sent twice. `p_claims`: how many are claims;
+ * without any, no line is created.
  */
 export const callsSql = `
 CREATE FUNCTION holdfast.calls(p_space text, p_resource text, p_calls text, p_claims integer, p_channel text, p_at bigint)

@@ -3,10 +3,10 @@ import { hasFencesLeft, lineClock, nextFence } from '../../shared/sql.js'
 const NOW = lineClock('wall')
 
 /**
- * The fast path of a single claim or release: a free lock is acquired, or a hold is released that no other
- * claim waits for. It is one conditional UPDATE, which also locks the line. A hold that is alone lives in the
- * line's row, as the call that acquired it, until another call opens the line. All other cases go to `calls`,
- * with the same answer. `p_call` is one of its requests.
+ * The fast path of a single claim or release: a free lock is acquired, or a hold is released that
+ * no other claim waits for. It is one conditional UPDATE, which also locks the line. A hold that is
+ * alone lives in the line's row, as the call that acquired it, until another call opens the line.
+ * All other cases go to `calls`, with the same answer. `p_call` is one of its requests.
  */
 export const fastPathSql = `
 CREATE FUNCTION holdfast.take(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
@@ -53,7 +53,7 @@ BEGIN
   RETURN jsonb_build_object('reply', jsonb_build_array(expiry > now), 'news', jsonb '[]');
 END $$;
 
--- Moves a hold that is the only claim of its line into the line's row, where the fast path renews it.
+-- Moves a hold that is alone in its line into the line's row, where the fast path renews it.
 CREATE FUNCTION holdfast.make_sole(t holdfast.opened_line, p_id text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   c holdfast.claim;
@@ -70,7 +70,7 @@ BEGIN
   END IF;
 END $$;
 
--- Renews a hold that is alone, and answers its beat; null: it is not alone, or the beat asks for more.
+-- Renews a hold that is alone, and answers its beat; null: not alone, or the beat asks for more.
 CREATE FUNCTION holdfast.renew_sole(p_key bytea, p_beat jsonb, p_at bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   wall bigint := holdfast.clock(p_at);

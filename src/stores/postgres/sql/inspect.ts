@@ -29,8 +29,9 @@ CREATE FUNCTION holdfast.inspect_page(p_space text, p_prefix text, p_after text,
       ORDER BY key LIMIT p_most) l
 $$;
 
--- Removes unused lines and states. A line stays while its capacity is pinned, and until the clock has passed its
--- fence, so that no fence comes twice. Skips locked rows. Gives the number of removed lines.
+-- Removes unused lines and states. A line stays while its capacity is pinned, and until the clock
+-- has passed its fence, so that no fence comes twice. Skips locked rows. Gives the number of
+-- removed lines.
 CREATE FUNCTION holdfast.sweep(p_retention bigint DEFAULT ${INTERVAL_US}, p_most integer DEFAULT 1000, p_at bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE

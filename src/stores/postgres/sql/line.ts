@@ -3,13 +3,13 @@ import { FENCE_LIMIT } from '../../shared/failures.js'
 import { fits, isFenceTooHigh, nextFence } from '../../shared/sql.js'
 
 /**
- * What every call on a line consists of: `open_line`, `advance`, the work, `close_line`. It restates the line
- * semantics of the embedded stores.
+ * What every call on a line consists of: `open_line`, `advance`, the work, `close_line`. It
+ * restates the line semantics of the embedded stores.
  *
- * An `opened_line` is a line while a call works on it: its row, its time, and the news to send. It travels
- * through the functions and is written once, at the end. The row also sums up the claims (`used`,
- * `capacity`, `soonest`, `next`), so that they are read only when the sum has changed: a free lock is
- * acquired and released without reading any claim.
+ * An `opened_line` is a line while a call works on it: its row, its time, and the news to send. It
+ * travels through the functions and is written once, at the end. The row also sums up the claims
+ * (`used`, `capacity`, `soonest`, `next`), so that they are read only when the sum has changed: a
+ * free lock is acquired and released without reading any claim.
  */
 export const lineSql = `
 CREATE TYPE holdfast.request AS (
@@ -71,8 +71,9 @@ CREATE FUNCTION holdfast.sole_claim(l holdfast.line) RETURNS SETOF holdfast.clai
     FROM jsonb_populate_record(NULL::holdfast.request, l.call::jsonb) r WHERE l.sole IS NOT NULL
 $$;
 
--- Locks the line until the end of the transaction. Its clock is read after that, and never goes back: when the
--- server's clock is set back, the line's is shifted by the difference, so that no deadline moves away.
+-- Locks the line until the end of the transaction. Its clock is read after that, and never goes
+-- back: when the server's clock is set back, the line's is shifted by the difference, so that no
+-- deadline moves away.
 CREATE FUNCTION holdfast.open_line(p_space text, p_resource text, p_channel text, p_create boolean, p_at bigint)
 RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
@@ -124,8 +125,8 @@ BEGIN
   RETURN holdfast.answer(p_reply, t.news, t.is_durable);
 END $$;
 
--- Tells a client: in the answer if it belongs to the caller's store value, else by NOTIFY at the commit. News
--- that is too long for a message becomes "ask for everything".
+-- Tells a client: in the answer if it belongs to the caller's store value, else by NOTIFY at the
+-- commit. News that is too long for a message becomes "ask for everything".
 CREATE FUNCTION holdfast.tell(t holdfast.opened_line, p_channel text, p_client text, p_push jsonb) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
   message text;
@@ -150,7 +151,7 @@ BEGIN
   RETURN holdfast.tell(t, c.channel, c.client, jsonb_build_object('type', 'lost', 'resource', t.resource, 'id', c.id));
 END $$;
 
--- A claim begins to wait, or a try was refused: holders that pass their hold on inside their process should stop.
+-- A claim begins to wait, or a try was refused: tells the holders that have a block of fences.
 CREATE FUNCTION holdfast.tell_wanted(t holdfast.opened_line) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
   c holdfast.claim;
@@ -188,8 +189,8 @@ BEGIN
   RETURN t;
 END $$;
 
--- Drops lapsed claims in front, and promotes: the granted claims are the longest prefix of the line whose permits
--- fit. Unless the capacity is pinned, all claims of a line declare the same one.
+-- Drops lapsed claims in front, and promotes: the granted claims are the longest prefix of the line
+-- whose permits fit. Unless the capacity is pinned, all claims of a line declare the same one.
 CREATE FUNCTION holdfast.advance(t holdfast.opened_line) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
   c holdfast.claim;

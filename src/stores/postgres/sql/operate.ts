@@ -1,4 +1,4 @@
-/** For operators: `evict` revokes holds; `resize` pins a capacity, and removes waiters that can never fit. */
+/** `evict` revokes holds; `resize` pins a capacity, and removes waiters that can never fit. */
 export const operateSql = `
 -- The hold with that fence, or every hold.
 CREATE FUNCTION holdfast.evict(p_space text, p_resource text, p_fence bigint, p_channel text, p_at bigint)

@@ -1,7 +1,7 @@
 /**
- * Renews holds and keeps places, and answers the state of each. `p_lines`:
- * `[{ resource, beats: [{ n, id, lease, presence, permits, block, deaf }] }]`; the reply: `[[n, answer], …]`.
- * Lines are locked in the order of their keys, so that two pulses cannot deadlock. An id that is not in its
+ * Renews holds and keeps places, and answers the state of each. `p_lines`: `[{ resource, beats: [{
+ * n, id, lease, presence, permits, block, deaf }] }]`; the reply: `[[n, answer], …]`. Lines are
+ * locked in the order of their keys, so that two pulses cannot deadlock. An id that is not in its
  * line is gone for ever: a pulse creates nothing.
  */
 export const pulseSql = `

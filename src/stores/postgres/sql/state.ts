@@ -1,6 +1,7 @@
 /**
- * States: small versioned values. A deleted one stays for a while with version 0, so that no version comes
- * twice. A watch reads with the row locked: no change can come between the value and the watch.
+ * States: small versioned values. A deleted one stays for a while with version 0, so that no
+ * version comes twice. A watch reads with the row locked: no change can come between the value and
+ * the watch.
  */
 export const stateSql = `
 CREATE FUNCTION holdfast.lock_state(p_key bytea) RETURNS holdfast.state LANGUAGE plpgsql AS $$
@@ -38,7 +39,8 @@ BEGIN
   RETURN holdfast.state_value(s, wall);
 END $$;
 
--- Compare-and-set. p_expect null: there must be none. p_value null deletes. p_keep: how long it is kept; null: until it is deleted.
+-- Compare-and-set. p_expect null: there must be none. p_value null deletes. p_keep: how long it is
+-- kept; null: until it is deleted.
 CREATE FUNCTION holdfast.write(p_space text, p_name text, p_expect bigint, p_value text, p_keep bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
