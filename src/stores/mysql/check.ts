@@ -1,9 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Finding } from '../../contract/store.js'
+import { checkClock } from '../shared/clock-check.js'
 import type { MysqlRunner } from './runner.js'
-
-/** Differences below this are ignored: a message takes time, too. */
-const CLOCK_MS = 1000
 
 const SETTINGS = [
   'version',
@@ -80,15 +78,6 @@ function checkAutocommit(autocommit: string): Finding {
   const text =
     'autocommit is off for connections of this pool: they would never see changes. Give Holdfast a pool with autocommit on.'
   return { level: 'fault', about, text }
-}
-
-function checkClock(serverMs: number, before: number, after: number): Finding {
-  const about = 'clock'
-  const apartMs = Math.max(0, before - serverMs, serverMs - after)
-  if (apartMs < CLOCK_MS)
-    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
-  return { level: 'risk', about, text }
 }
 
 function isOff(setting: string): boolean {

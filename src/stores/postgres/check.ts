@@ -1,10 +1,9 @@
 import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
+import { checkClock } from '../shared/clock-check.js'
 import type { PostgresBackend } from './backend.js'
 
 /** PostgreSQL 12 is the oldest whose routines and indexes do all that is used. */
 const OLDEST = 120_000
-/** Differences below this are ignored: a message takes time, too. */
-const CLOCK_MS = 1000
 /** Long enough that the claims of a trial do not lapse on a slow server. */
 const TRIAL_MS = 30_000
 const HEAR_WITHIN_MS = 3000
@@ -52,7 +51,7 @@ export async function checkServer(backend: PostgresBackend, connection: Connecti
     checkIsolation(settings),
     checkEncoding(settings),
     checkConnections(settings, backend.connections),
-    checkClock(Math.max(0, before - settings.wallMs, settings.wallMs - after)),
+    checkClock(settings.wallMs, before, after),
     await checkRights(backend, connection),
     await checkMessages(backend),
   ]
@@ -126,14 +125,6 @@ function checkConnections({ most, reserved, open }: Settings, needed: number): F
   const count = `A process like this one opens up to ${needed}, of which one listens. max_connections is ${most}; ${reserved} are reserved and ${open} are open`
   if (room > 0) return { level: 'fine', about, text: `${count}, so ${room} more such processes have room.` }
   const text = `${count}: another such process could not open all of its own, and without the one that listens it is served late. Raise max_connections, make pools smaller (connections=2 is enough for one busy lock), or use a pooler and give listen the URL of the server itself.`
-  return { level: 'risk', about, text }
-}
-
-function checkClock(apartMs: number): Finding {
-  const about = 'clock'
-  if (apartMs < CLOCK_MS)
-    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
   return { level: 'risk', about, text }
 }
 
