@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 }
 
 /** Folders of src/stores that are no stores: every store may import from them. */
-const SHARED_BY_STORES = ['embedded']
+const SHARED_BY_STORES = ['embedded', 'shared']
 
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 

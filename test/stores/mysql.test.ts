@@ -70,6 +70,18 @@ describeOn('mariadb', 'the MySQL store', () => {
     ).toEqual([{ status: 'gone' }])
   })
 
+  it('says what is left of a lease, also to a beat that asks for less', async () => {
+    const connection = connect()
+    // The first claim makes the line; from then on a hold that is alone is renewed in its row.
+    await connection.claim(claimOf('door', 'one'))
+    await connection.release('door', 'one')
+    await connection.claim(claimOf('door', 'two', { leaseMs: 600_000 }))
+    const beat = { resource: 'door', id: 'two', leaseMs: 1000, presenceMs: 1000 }
+    const [reply] = await connection.pulse([beat])
+    expect(reply).toMatchObject({ status: 'held' })
+    expect(reply?.status === 'held' && reply.leaseMs).toBeGreaterThan(1000)
+  })
+
   it('refuses the schema of a newer version', async () => {
     const prefix = 'newer'
     await connect({ prefix }).pulse([])

@@ -192,8 +192,41 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     expect(wanted()).toEqual([{ type: 'wanted', resource: 'door', id: 'holder:1' }])
   })
 
+  it('tells a holder with a block of fences, in another process, that a try was refused', async () => {
+    const store = postgres(server.url)
+    const told: Push[] = []
+    const push = (news: Push): number => told.push(news)
+    const holder = store.connect({ id: `client ${Math.random()}`, space: 'tried', push })
+    endings.push(() => holder.close())
+    const other = raw(server.url, 'tried')
+    const attempt = (id: string) => other.claim(claimOf('door', id, { mode: 'try' }))
+    await holder.claim(claimOf('other door', 'holder:1'))
+    await eventually('messages', () => store.capabilities.tellsWanted === true)
+    const wanted = (): Push[] => told.filter(({ type }) => type === 'wanted')
+
+    // The first claim makes the line. From then on the fast path takes a free lock, and tells nobody.
+    expect(await attempt('other:0')).toMatchObject({ status: 'granted' })
+    await other.release('door', 'other:0')
+    expect(await attempt('other:1')).toMatchObject({ status: 'granted' })
+    const sole = "select sole from holdfast.line where space = 'tried' and resource = 'door'"
+    expect(await server.query(sole)).toBe('other:1')
+    await other.release('door', 'other:1')
+
+    // With a single fence it has nothing to pass on.
+    await holder.claim(claimOf('door', 'holder:2'))
+    expect(await attempt('other:2')).toEqual({ status: 'refused', reason: 'busy' })
+    await holder.release('door', 'holder:2')
+
+    await holder.claim(claimOf('door', 'holder:3', { block: 8 }))
+    expect(await attempt('other:3')).toEqual({ status: 'refused', reason: 'busy' })
+    await eventually('the news', () => wanted().length > 0)
+    expect(wanted()).toEqual([{ type: 'wanted', resource: 'door', id: 'holder:3' }])
+    expect(await holder.release('door', 'holder:3')).toBe(true)
+  })
+
   it('leaves it open whether others wait where it would not hear of them', async () => {
     const deaf = raw(`${server.url}?listen=false`, 'deaf')
+    expect(postgres(`${server.url}?listen=false`).capabilities.tellsWanted).toBe(false)
     const claim = claimOf('door', 'deaf:1', { block: 4 })
     expect(await deaf.claim(claim)).not.toHaveProperty('isWanted')
     expect((await deaf.pulse([claim]))[0]).not.toHaveProperty('isWanted')

@@ -1,13 +1,14 @@
 import { invalid } from '../../base/errors.js'
 import { unknownOption } from '../../base/options.js'
+import { checkPackage as checkPackageOf } from '../shared/packages.js'
 
 export type PackageName = 'mysql2' | 'mariadb'
 
-/** In the order in which they are looked for. */
+/** In the order in which they are tried. */
 const PACKAGES: readonly PackageName[] = ['mysql2', 'mariadb']
 
 /** Where a URL leads. */
-export interface Address {
+export interface MysqlAddress {
   readonly host: string
   readonly port: number
   readonly user: string
@@ -22,8 +23,11 @@ export interface Address {
 const EXAMPLE = 'mysql://user:password@localhost:3306/app'
 const OPTIONS = ['driver', 'prefix', 'connections', 'ssl']
 
-/** `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`; `mariadb:` says the same. */
-export function parseAddress(text: string): Address {
+/**
+ * `mysql://user:password@host:port/database?ssl=true&driver=mariadb&prefix=locks&connections=10`;
+ * `mariadb:` means the same.
+ */
+export function parseAddress(text: string): MysqlAddress {
   const url = URL.canParse(text) ? new URL(text) : null
   // The text itself is not shown: it may hold a password.
   if (!url || !/^(mysql|mariadb):$/.test(url.protocol) || url.hostname === '')
@@ -42,13 +46,13 @@ export function parseAddress(text: string): Address {
   }
 }
 
-export function checkPackage(name: string): PackageName {
-  const known = PACKAGES.find((each) => each === name)
-  if (!known) throw invalid(`driver is '${name}', but must be one of ${PACKAGES.join(', ')}`)
-  return known
+export function checkPackage(name: unknown): PackageName {
+  return checkPackageOf(name, PACKAGES)
 }
 
-function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefix' | 'connections' | 'tls'> {
+function parseOptions(
+  options: URLSearchParams,
+): Pick<MysqlAddress, 'driver' | 'prefix' | 'connections' | 'tls'> {
   for (const name of options.keys())
     if (!OPTIONS.includes(name)) throw invalid(`In the URL of MySQL: ${unknownOption(name, OPTIONS)}`)
   const driver = options.get('driver')
@@ -63,7 +67,7 @@ function parseOptions(options: URLSearchParams): Pick<Address, 'driver' | 'prefi
 
 function isYes(text: string): boolean {
   if (text !== 'true' && text !== 'false')
-    throw invalid(`ssl is '${text}', but must be true or false; certificates are given by the option tls`)
+    throw invalid(`ssl is '${text}', but must be true or false; give certificates in the option tls`)
   return text === 'true'
 }
 

@@ -1,9 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Finding } from '../../contract/store.js'
-import type { Runner } from './runner.js'
-
-/** More than messages take, and less than harms anybody. */
-const CLOCK_MS = 1000
+import { checkClock } from '../shared/clock-check.js'
+import type { MysqlRunner } from './runner.js'
 
 const SETTINGS = [
   'version',
@@ -15,7 +13,7 @@ const SETTINGS = [
 ] as const
 
 /** What `locks.check()` says of the server. */
-export async function checkServer(runner: Runner, env: Env): Promise<Finding[]> {
+export async function checkServer(runner: MysqlRunner, env: Env): Promise<Finding[]> {
   const columns = SETTINGS.map((name) => `@@${name}`).join(', ')
   const sentAt = env.wallMs()
   const [row = ''] = await runner.query(
@@ -78,17 +76,8 @@ function checkAutocommit(autocommit: string): Finding {
   const about = 'autocommit'
   if (!isOff(autocommit)) return { level: 'fine', about, text: 'Connections commit by themselves.' }
   const text =
-    'autocommit is off for connections of this pool: they would see old lines for ever. Give Holdfast a pool with autocommit on.'
+    'autocommit is off for connections of this pool: they would never see changes. Give Holdfast a pool with autocommit on.'
   return { level: 'fault', about, text }
-}
-
-function checkClock(serverMs: number, before: number, after: number): Finding {
-  const about = 'clock'
-  const apartMs = Math.max(0, before - serverMs, serverMs - after)
-  if (apartMs < CLOCK_MS)
-    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
-  return { level: 'risk', about, text }
 }
 
 function isOff(setting: string): boolean {

@@ -1,26 +1,28 @@
 import type { Push } from '../../contract/store.js'
 import { fromHex } from './values.js'
 
-/** What a routine says of a claim that is not the caller's own: what, line, client, id, fence. The last four are hexadecimal, but for the fence. */
-export type News = readonly ['granted' | 'lost', line: string, client: string, id: string, fence: number]
+/**
+ * What a routine says of a claim that is not the caller's own. Line, client and id are hexadecimal.
+ */
+export type MysqlNews = readonly ['granted' | 'lost', line: string, client: string, id: string, fence: number]
 
 export type ClaimNews = Extract<Push, { type: 'granted' | 'lost' }>
 
 /** A client that is connected through this store value. */
-export interface LocalClient {
+export interface MysqlLocalClient {
   readonly id: string
   readonly space: string
-  /** Something has become of one of its claims. */
+  /** One of its claims was granted or lost. */
   onNews(news: ClaimNews): void
   /** A state has been written. */
   onState(key: string): void
 }
 
-/** The clients of one store value: they are told directly, by the answer to the call that concerns them. */
-export class Clients {
-  readonly #clients = new Set<LocalClient>()
+/** The clients of one store value. They are told in the answer to the call that concerns them. */
+export class MysqlClients {
+  readonly #clients = new Set<MysqlLocalClient>()
 
-  add(client: LocalClient): void {
+  add(client: MysqlLocalClient): void {
     this.#clients.add(client)
   }
 
@@ -28,14 +30,14 @@ export class Clients {
     return this.#clients.size === 0
   }
 
-  /** Whether there is nobody left. */
-  remove(client: LocalClient): boolean {
+  /** true: it was the last one. */
+  remove(client: MysqlLocalClient): boolean {
     this.#clients.delete(client)
     return this.isEmpty
   }
 
-  /** `resourceOf` knows the lines that the call was about, all of one space. */
-  tell(space: string, news: readonly News[], resourceOf: (line: string) => string | undefined): void {
+  /** `resourceOf` knows the lines of the call, all of one space. */
+  tell(space: string, news: readonly MysqlNews[], resourceOf: (line: string) => string | undefined): void {
     for (const [type, line, client, hexId, fence] of news) {
       const resource = resourceOf(line)
       const told = this.#find(space, fromHex(client))
@@ -49,7 +51,7 @@ export class Clients {
     for (const client of this.#clients) if (client.space === space) client.onState(key)
   }
 
-  #find(space: string, id: string): LocalClient | undefined {
+  #find(space: string, id: string): MysqlLocalClient | undefined {
     for (const client of this.#clients) if (client.id === id && client.space === space) return client
     return undefined
   }

@@ -1,7 +1,7 @@
 import { invalid } from '../../base/errors.js'
 import { quietly } from '../../base/quietly.js'
 
-/** A pool that you have: of `mysql2/promise`, of `mysql2`, or of `mariadb`. */
+/** A pool of yours: of `mysql2/promise`, of `mysql2`, or of `mariadb`. */
 export interface MysqlPool {
   /** Lends a connection. */
   getConnection(...args: never[]): unknown
@@ -9,14 +9,14 @@ export interface MysqlPool {
   end(...args: never[]): unknown
 }
 
-/** What is used of a lent connection; the same in both packages. */
+/** The part of a lent connection that this store uses; the same in both packages. */
 interface PooledConnection {
   query(sql: string): Promise<unknown>
   release(): unknown
   destroy(): unknown
 }
 
-/** What mysql2 has beneath a connection for promises. */
+/** The connection inside a promise connection of mysql2. */
 interface CallbackConnection {
   query(sql: string, done: (error: unknown, result: unknown) => void): unknown
 }
@@ -26,19 +26,19 @@ interface PromisePool {
   end(): Promise<unknown>
 }
 
-/** Where either package says how large its pool is. */
+/** Where each package tells the size of its pool. */
 interface Sized {
   pool?: { config?: { connectionLimit?: unknown } }
   totalConnections?: () => number
 }
 
-/** What both packages open at most, unless they are told otherwise. */
+/** The most connections of both packages by default. */
 const USUAL_CONNECTIONS = 10
 
-/** What an UPDATE has done. */
+/** The result of an UPDATE. */
 export interface Changed {
   readonly rows: number
-  /** What it has put into LAST_INSERT_ID. */
+  /** Its LAST_INSERT_ID. */
   readonly id: number
 }
 
@@ -51,12 +51,12 @@ export interface Lent {
   /** One UPDATE. */
   change(sql: string): Promise<Changed>
   release(): void
-  /** Ends it, whatever it is doing: nobody gets it again. */
+  /** Ends it, whatever it is doing; it does not return to the pool. */
   destroy(): void
 }
 
 /** A pool of either package. */
-export class Driver {
+export class MysqlDriver {
   readonly #pool: PromisePool
   readonly #isOurs: boolean
   readonly #isMysql2: boolean
@@ -70,15 +70,15 @@ export class Driver {
     this.atOnce = Math.max(1, (connections ?? this.#limit ?? USUAL_CONNECTIONS) - 1)
   }
 
-  /** How many connections it may have, as far as the package tells; 0: it does not. */
+  /** How many connections it may have; 0: the package does not tell. */
   size(): number {
     if (this.#limit !== undefined) return this.#limit
     const { totalConnections } = this.#pool as PromisePool & Sized
-    // mariadb says how many it has.
+    // mariadb tells how many it has.
     return typeof totalConnections === 'function' ? totalConnections.call(this.#pool) : 0
   }
 
-  /** The most that it may have, where the package tells. */
+  /** The most connections, where the package tells. */
   get #limit(): number | undefined {
     const limit = (this.#pool as PromisePool & Sized).pool?.config?.connectionLimit
     if (typeof limit !== 'number') return undefined
@@ -95,7 +95,7 @@ export class Driver {
         const { affectedRows, insertId } = (await ask(sql)) as { affectedRows: number; insertId: unknown }
         return { rows: affectedRows, id: Number(insertId) }
       },
-      // mariadb's own clean-up may fail later: the connection is then gone from the pool.
+      // mariadb's own clean-up may fail later; the connection then leaves the pool.
       release: () => quietly(() => connection.release()),
       destroy: () => quietly(() => connection.destroy()),
     }
@@ -107,14 +107,14 @@ export class Driver {
   }
 }
 
-/** With mysql2: for each promise it takes a picture of the stack, a twentieth of the time of a call; so the connection beneath is asked. */
+/** Avoids the promises of mysql2: it captures a stack for each, a twentieth of a call. */
 function askerOf(connection: PooledConnection): (sql: string) => Promise<unknown> {
-  const { connection: beneath } = connection as { connection?: CallbackConnection }
-  if (typeof beneath?.query !== 'function')
+  const { connection: inner } = connection as { connection?: CallbackConnection }
+  if (typeof inner?.query !== 'function')
     return async (sql) => ((await connection.query(sql)) as unknown[])[0]
   return (sql) =>
     new Promise((resolve, reject) => {
-      beneath.query(sql, (error, result) => (error ? reject(error) : resolve(result)))
+      inner.query(sql, (error, result) => (error ? reject(error) : resolve(result)))
     })
 }
 
@@ -123,7 +123,7 @@ function isPool(client: unknown): client is MysqlPool {
   return typeof getConnection === 'function' && typeof end === 'function'
 }
 
-/** mysql2 has a second pool for callbacks, which leads to the one for promises. */
+/** A callback pool of mysql2 gives its promise pool. */
 function asPromisePool(pool: unknown): PromisePool {
   if (!isPool(pool))
     throw invalid(
@@ -133,7 +133,7 @@ function asPromisePool(pool: unknown): PromisePool {
   return (typeof promise === 'function' ? promise.call(pool) : pool) as PromisePool
 }
 
-/** The rows of the first result: of a SELECT its own, of a CALL those of the first SELECT in it. What changes something has counts instead. */
+/** The rows of a SELECT, or of the first SELECT in a CALL. Other statements have counts instead. */
 function rowsOf(result: unknown): readonly unknown[] {
   if (!Array.isArray(result)) return []
   // The result of a CALL ends with counts of its own.
@@ -148,3 +148,5 @@ function isCounts(value: unknown): boolean {
 function firstColumn(row: unknown): string {
   return String(Object.values(row as object)[0])
 }
+
+export { MysqlDriver as Driver }

@@ -1,18 +1,18 @@
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
-import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { checkConnections, PoolCache, refuseUrlOptions } from '../shared/pools.js'
 import { checkPackage, type PackageName, parseAddress } from './address.js'
+import { MysqlBackend, type MysqlBackendOptions } from './backend.js'
 import { MysqlConnection } from './connection.js'
-import { Driver, type MysqlPool } from './driver.js'
+import { MysqlDriver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
 import { sessionLockOfPool } from './sessions/index.js'
 import type { SessionLock } from './sessions/lock.js'
 import { namesOf } from './sql/names.js'
 import { lockOfPool, type SqlTransaction } from './transactions/index.js'
 import type { TransactionLock } from './transactions/lock.js'
-import { MysqlUser, type MysqlUserOptions } from './user.js'
 
 export type { MysqlPool } from './driver.js'
 export type { SessionHold } from './sessions/hold.js'
@@ -21,19 +21,26 @@ export type { SqlTransaction } from './transactions/index.js'
 export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
 export interface MysqlOptions {
-  /** What the names of all tables and routines begin with. `holdfast` unless told. */
+  /** The prefix of all tables and routines. Default: `holdfast`. */
   prefix?: string | undefined
-  /** With a URL: which package to use. Otherwise `mysql2` or `mariadb`, whichever is installed. */
+  /**
+   * With a URL: which package to use. Default: `mysql2` or `mariadb`, the first that is installed.
+   */
   driver?: PackageName | undefined
-  /** With a URL: how many connections at most. 5 unless told. */
+  /** With a URL: the most connections. Default: 5. */
   connections?: number | undefined
-  /** With a URL: TLS options, passed on to the package as they are (its option `ssl`). */
+  /** With a URL: the TLS options of the driver (its `ssl`). */
   tls?: object | undefined
-  /** false: never create tables or routines; somebody has run what `holdfast schema mysql` prints. */
+  /**
+   * false: never create tables or routines, because you run what `holdfast schema mysql` prints.
+   */
   createSchema?: boolean | undefined
-  /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
+  /**
+   * How long an unused resource's counter is kept, so that a server clock set back by less cannot
+   * lower a fence. Default: a minute.
+   */
   retention?: Duration | undefined
-  /** Time other than the server's, for tests. */
+  /** A clock other than the server's, for tests. */
   env?: Env | undefined
 }
 
@@ -49,8 +56,8 @@ const MYSQL_OPTIONS: OptionNames<MysqlOptions> = {
 const SCHEMA_OPTIONS = { prefix: true, createSchema: true } as const
 
 /**
- * A store on MySQL 8 or MariaDB 10.6 and later: by a URL, or by the pool that you have, which stays yours: Holdfast closes only what it has opened.
- * The tables and routines that it needs are made on first use.
+ * A store on MySQL 8 or MariaDB 10.6 and later, by a URL or by your own pool. Holdfast closes only
+ * what it has opened. It creates its tables and routines on first use.
  *
  * @example
  * ```ts
@@ -63,12 +70,12 @@ const SCHEMA_OPTIONS = { prefix: true, createSchema: true } as const
  * ```
  */
 export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Store {
-  return new MysqlStore(userOf(urlOrPool, options))
+  return new MysqlStore(backendOf(urlOrPool, options))
 }
 
 /**
- * Removes what nobody uses any more: lapsed claims, lines that nobody is in, ended states. The clients do it by themselves about once a minute; this is for a
- * scheduled job, or for a moment of your choice.
+ * Removes what is no longer used: lapsed claims, empty lines, ended states. Clients do this about
+ * once a minute; call it from a scheduled job where clients come and go.
  *
  * @example
  * ```ts
@@ -78,29 +85,31 @@ export function mysql(urlOrPool: string | MysqlPool, options: MysqlOptions = {})
  * ```
  */
 export function sweep(urlOrPool: string | MysqlPool, options: MysqlOptions = {}): Promise<void> {
-  return userOf(urlOrPool, options).sweep()
+  return backendOf(urlOrPool, options).sweep()
 }
 
-function userOf(urlOrPool: string | MysqlPool, options: MysqlOptions): MysqlUser {
+function backendOf(urlOrPool: string | MysqlPool, options: MysqlOptions): MysqlBackend {
   checkOptions(options, MYSQL_OPTIONS, "{ prefix: 'locks' }")
-  return typeof urlOrPool === 'string' ? userOfUrl(urlOrPool, options) : userOfPool(urlOrPool, options)
+  return typeof urlOrPool === 'string' ? backendOfUrl(urlOrPool, options) : backendOfPool(urlOrPool, options)
 }
 
-function userOfUrl(url: string, options: MysqlOptions): MysqlUser {
+function backendOfUrl(url: string, options: MysqlOptions): MysqlBackend {
   const address = parseAddress(url)
   const driver = options.driver === undefined ? address.driver : checkPackage(options.driver)
   const connections = checkConnections(options.connections ?? address.connections ?? 5)
   const pool = { address: { ...address, driver }, tls: options.tls, connections }
-  return new MysqlUser({
+  return new MysqlBackend({
     openDriver: () => openAddress(pool),
     ...settingsOf({ ...options, prefix: options.prefix ?? address.prefix }),
   })
 }
 
 /**
- * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
- * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
- * `Tx` is what your driver calls a connection: `PoolConnection` of `mysql2/promise`, or of `mariadb`.
+ * The row lock of a transaction of your own, for work that is all in this database: work and
+ * release commit together, and the server frees the lock when the client dies. It has no lease,
+ * takes a connection of the pool while it waits and works, and does not exclude a mutex of the same
+ * name.
+ * `Tx` is the connection of your driver: `PoolConnection` of `mysql2/promise`, or of `mariadb`.
  *
  * @example
  * ```ts
@@ -123,8 +132,9 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * Locks of GET_LOCK, shared with programs that use it already. Up to four connections of the pool hold them and wait for them in the server's queue. A lock is lost
- * with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
+ * Locks of GET_LOCK, shared with programs that use it already. Up to four connections of the pool
+ * hold them and wait for them in the server's queue. A lock is lost with its connection;
+ * `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
  *
  * @example
  * ```ts
@@ -146,27 +156,20 @@ export function sessionLock(
   return sessionLockOfPool(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
-/** The users of each pool, by their settings: however many store values are made of a pool, its clients tell each other directly. */
-const users = new WeakMap<object, Map<string, MysqlUser>>()
+/** However many store values are made of a pool, their clients tell each other directly. */
+const backends = new PoolCache<MysqlBackend>()
 
-function userOfPool(pool: MysqlPool, options: MysqlOptions): MysqlUser {
-  for (const name of ['driver', 'connections', 'tls'] as const)
-    if (options[name] !== undefined)
-      throw invalid(`${name} says how to open a URL; a pool of yours is used as it is`)
-  const driver = new Driver(pool, false)
+function backendOfPool(pool: MysqlPool, options: MysqlOptions): MysqlBackend {
+  refuseUrlOptions(options)
+  const driver = new MysqlDriver(pool, false)
   const settings = settingsOf(options)
-  const make = (): MysqlUser => new MysqlUser({ openDriver: async () => driver, ...settings })
-  // Whoever brings time along gets a user of its own.
+  const make = (): MysqlBackend => new MysqlBackend({ openDriver: async () => driver, ...settings })
+  // A backend with a clock of its own is not shared.
   if (options.env) return make()
-  const known = users.get(pool) ?? new Map<string, MysqlUser>()
-  users.set(pool, known)
-  const key = JSON.stringify([settings.names.line, settings.createSchema, settings.retentionMs])
-  const user = known.get(key) ?? make()
-  known.set(key, user)
-  return user
+  return backends.of(pool, [settings.names.line, settings.createSchema, settings.retentionMs], make)
 }
 
-function settingsOf(options: MysqlOptions): Omit<MysqlUserOptions, 'openDriver'> {
+function settingsOf(options: MysqlOptions): Omit<MysqlBackendOptions, 'openDriver'> {
   return {
     names: namesOf(options.prefix),
     createSchema: options.createSchema ?? true,
@@ -180,24 +183,18 @@ class MysqlStore implements Store {
   readonly name = 'mysql'
   readonly capabilities: Capabilities = {
     perHoldLease: true,
-    // So many take some tens of milliseconds, for which their lines are locked.
+    // Their lines stay locked until all are done: for some tens of milliseconds.
     maxBeats: 200,
-    // The lookout does that, without writing anything.
+    // The poller does that, without writing anything.
     askNextEveryMs: null,
   }
-  readonly #user: MysqlUser
+  readonly #backend: MysqlBackend
 
-  constructor(user: MysqlUser) {
-    this.#user = user
+  constructor(backend: MysqlBackend) {
+    this.#backend = backend
   }
 
   connect(client: ClientContext): Connection {
-    return new MysqlConnection(this.#user, client)
+    return new MysqlConnection(this.#backend, client)
   }
-}
-
-function checkConnections(connections: unknown): number {
-  if (!Number.isInteger(connections) || (connections as number) < 1)
-    throw invalid(`connections is ${String(connections)}, but must be a whole number from 1 on`)
-  return connections as number
 }

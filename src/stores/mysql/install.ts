@@ -2,24 +2,26 @@ import { HoldfastError } from '../../base/errors.js'
 import type { Lent } from './driver.js'
 import { isMadeAlready, isSchemaMissing } from './failures.js'
 import { SCHEMA_VERSION, SQL_MODE, schemaStatements } from './schema.js'
-import type { Names } from './sql/names.js'
+import type { MysqlNames } from './sql/names.js'
 
-/** Longer than making the schema takes, and shorter than anybody waits for a first answer. */
+/** Longer than creating the schema takes, and shorter than a caller waits for the first answer. */
 const PATIENCE_SECONDS = 10
 
-/** Makes the schema if it is not there, or older. */
-export async function ensureSchema(connection: Lent, names: Names): Promise<void> {
+/** Creates the schema if it is missing or older. */
+export async function ensureSchema(connection: Lent, names: MysqlNames): Promise<void> {
   if (!(await isReady(connection, names))) await makeSchema(connection, names)
 }
 
-/** Makes what is missing of the schema. One process at a time: the others find everything when it is their turn. */
-export async function makeSchema(connection: Lent, names: Names): Promise<void> {
-  // The server has one set of names for all databases, of at most 64 characters.
+/**
+ * Creates what is missing of the schema. One process at a time: the others then find everything.
+ */
+export async function makeSchema(connection: Lent, names: MysqlNames): Promise<void> {
+  // All databases of a server share the names of GET_LOCK, of at most 64 characters.
   const lock = `CONCAT('holdfast ', MD5(CONCAT(DATABASE(), '.${names.line}')))`
   const [isLocked] = await connection.query(`SELECT GET_LOCK(${lock}, ${PATIENCE_SECONDS})`)
   if (isLocked !== '1') throw busyMaking()
   try {
-    // A routine keeps the mode in which it was made, and some modes have a language of their own.
+    // A routine keeps the mode in which it was created, and some modes change the language.
     await connection.query(`SET @holdfast_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = '${SQL_MODE}'`)
     for (const statement of schemaStatements(names)) await makeOnce(connection, statement)
   } finally {
@@ -37,11 +39,11 @@ async function makeOnce(connection: Lent, statement: string): Promise<void> {
 }
 
 function busyMaking(): HoldfastError {
-  const message = 'Another process is making the schema of Holdfast just now'
+  const message = 'Another process is creating the schema of Holdfast'
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'mysql', retryable: true })
 }
 
-async function isReady(connection: Lent, names: Names): Promise<boolean> {
+async function isReady(connection: Lent, names: MysqlNames): Promise<boolean> {
   const version = await versionOf(connection, names)
   if (version > SCHEMA_VERSION) {
     const message = `The schema was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`
@@ -51,7 +53,7 @@ async function isReady(connection: Lent, names: Names): Promise<boolean> {
 }
 
 /** 0: there is none. */
-async function versionOf(connection: Lent, { version }: Names): Promise<number> {
+async function versionOf(connection: Lent, { version }: MysqlNames): Promise<number> {
   try {
     const [found] = await connection.query(`SELECT version FROM ${version}`)
     return Number(found ?? 0)

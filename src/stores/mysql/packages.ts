@@ -1,14 +1,15 @@
 import { connect, type Socket } from 'node:net'
-import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
-import type { Address, PackageName } from './address.js'
-import { Driver } from './driver.js'
+import type { Loader } from '../../drivers/packages.js'
+import { loadPackage, moduleWith } from '../shared/packages.js'
+import type { MysqlAddress, PackageName } from './address.js'
+import { MysqlDriver } from './driver.js'
 
-/** How long a connection may take to be made: a server that is silent is told as such before the engine gives up. */
+/** Time to open a connection: a hung server is reported before the engine gives up. */
 const CONNECT_TIMEOUT_MS = 3000
 
 export interface PoolSettings {
-  readonly address: Address
-  /** TLS options of the package, passed on as they are. */
+  readonly address: MysqlAddress
+  /** TLS options of the package, unchanged. */
   readonly tls: object | undefined
   readonly connections: number
 }
@@ -36,8 +37,11 @@ const LOADERS: Readonly<Record<PackageName, Loader>> = {
   },
 }
 
-/** Makes a pool for a URL, by the named package or the first that is installed. Its connections do not keep the process from ending: waiting callers do that. */
-export async function openAddress(settings: PoolSettings): Promise<Driver> {
+/**
+ * Opens a pool for a URL with the named package, or with the first that is installed. Its
+ * connections do not keep the process alive: waiting callers do.
+ */
+export async function openAddress(settings: PoolSettings): Promise<MysqlDriver> {
   const { host, port, user, password, database, tls, driver } = settings.address
   const { name, module } = await loadModule(driver)
   const ssl = settings.tls ?? (tls ? {} : undefined)
@@ -52,7 +56,7 @@ export async function openAddress(settings: PoolSettings): Promise<Driver> {
     ...(ssl ? { ssl } : {}),
   }
   const pool = name === 'mysql2' ? openMysql2(module, common) : openMariadb(module, common)
-  return new Driver(pool, true, settings.connections)
+  return new MysqlDriver(pool, true, settings.connections)
 }
 
 function openMysql2(module: PackageModule, common: object): unknown {
@@ -66,13 +70,13 @@ function openMariadb(module: PackageModule, common: { host: string; port: number
   return module.createPool({
     ...common,
     stream: () => connect({ host, port }).setNoDelay(true).unref(),
-    // mysql2 tells at once that no connection can be made; mariadb goes on trying for that long.
+    // mysql2 reports at once that it cannot connect; mariadb retries for this long.
     acquireTimeout: CONNECT_TIMEOUT_MS,
-    // Otherwise every connection that has rested for half a second costs a ping before its next statement.
+    // Otherwise a connection that was idle for half a second is pinged before its next statement.
     minDelayValidation: 60_000,
-    // Otherwise every call of a routine is followed by a ROLLBACK when the connection is given back; our routines leave nothing to roll back.
+    // Otherwise each call is followed by a ROLLBACK; our routines leave nothing to roll back.
     noControlAfterUse: true,
-    // Its timer for idle connections would keep the process alive, and it opens all of them at once unless told.
+    // Its timer for idle connections keeps the process alive; by default it opens all at once.
     idleTimeout: 0,
     minimumIdle: 1,
   })

@@ -1,45 +1,48 @@
-import { systemEnv } from '../../base/env.js'
-import { FewAtOnce } from '../../base/few-at-once.js'
-import type { Changed, Driver, Lent } from './driver.js'
+import { type Env, systemEnv } from '../../base/env.js'
+import type { Changed, Lent, MysqlDriver } from './driver.js'
 import { closed, explain, isCollision, isSchemaMissing, notCommitting, outOfReach } from './failures.js'
 import { ensureSchema, makeSchema } from './install.js'
-import type { Names } from './sql/names.js'
+import type { MysqlNames } from './sql/names.js'
 
-/** How often a call is made again that the server has undone for another's sake. */
+/** How often a call is repeated that the server has rolled back in favour of another one. */
 const MOST_COLLISIONS = 5
-/** A connection that has not answered for so long is taken for dead: the network may have dropped it without a word. */
-const SILENCE_MS = 30_000
-/** Of claims and releases: after that long those behind it take another connection. */
-const TURN_PATIENCE_MS = 5000
+/** A connection that does not answer for this long is taken for dead. */
+const SILENT_AFTER_MS = 30_000
 
-export interface RunnerOptions {
-  openDriver(): Promise<Driver>
-  readonly names: Names
-  /** false: the schema is made by somebody else. */
+export interface MysqlRunnerOptions {
+  openDriver(): Promise<MysqlDriver>
+  readonly names: MysqlNames
+  /** false: the user has created the schema. */
   readonly createSchema: boolean
+  readonly env?: Env
 }
 
-/** Runs statements on a pool that is opened at the first call, whose schema is made where it is missing. */
-export class Runner {
-  readonly names: Names
-  readonly #options: RunnerOptions
-  /** In the line of the pool itself claims and releases would stand before the pulses, and fail where it has a time-out. */
-  readonly turns = new FewAtOnce({ env: systemEnv, most: () => this.#atOnce, patienceMs: TURN_PATIENCE_MS })
+/** Runs statements; opens the pool at the first call, and creates a missing schema. */
+export class MysqlRunner {
+  readonly names: MysqlNames
+  readonly #options: MysqlRunnerOptions
+  readonly #env: Env
   #atOnce = 1
-  #isWanted = false
-  #opening: Promise<Driver> | undefined
+  #isInUse = false
+  #opening: Promise<MysqlDriver> | undefined
 
-  constructor(options: RunnerOptions) {
+  constructor(options: MysqlRunnerOptions) {
     this.names = options.names
+    this.#env = options.env ?? systemEnv
     this.#options = options
   }
 
-  /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
-  use(): void {
-    this.#isWanted = true
+  /** How many claims and releases may be under way at once. */
+  get atOnce(): number {
+    return this.#atOnce
   }
 
-  /** Calls a routine; resolves with the rows of its answer. `values` are SQL. */
+  /** Allows calls until `close`: a later call must not open anything, since it would stay open. */
+  use(): void {
+    this.#isInUse = true
+  }
+
+  /** Calls a routine; resolves with the rows of its answer. The values are SQL. */
   call(routine: string, values: readonly string[]): Promise<string[]> {
     return this.query(`CALL ${this.names.routine(routine)}(${values.join(',')})`)
   }
@@ -48,20 +51,20 @@ export class Runner {
     return this.#try((connection) => connection.query(sql))
   }
 
-  /** One UPDATE, which commits by itself. */
+  /** One UPDATE, in a transaction of its own. */
   change(sql: string): Promise<Changed> {
     return this.#try((connection) => connection.change(sql))
   }
 
   async #try<T>(work: (connection: Lent) => Promise<T>): Promise<T> {
-    let isMended = false
+    let isRepaired = false
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#lend(work)
       } catch (error) {
-        if (isSchemaMissing(error) && !isMended && this.#options.createSchema) {
-          isMended = true
-          // Dropped, or not in a backup.
+        if (isSchemaMissing(error) && !isRepaired && this.#options.createSchema) {
+          isRepaired = true
+          // It was dropped, or was not in a backup.
           await this.lend((connection) => makeSchema(connection, this.names))
         } else if (!isCollision(error) || attempt > MOST_COLLISIONS) throw explain(error)
       }
@@ -78,7 +81,7 @@ export class Runner {
   }
 
   async close(): Promise<void> {
-    this.#isWanted = false
+    this.#isInUse = false
     const opening = this.#opening
     this.#opening = undefined
     const driver = await opening?.catch(() => undefined)
@@ -97,9 +100,9 @@ export class Runner {
       const giveUp = (): void => {
         end = () => {}
         connection.destroy()
-        reject(outOfReach(`no answer within ${SILENCE_MS / 1000} s`))
+        reject(outOfReach(`no answer within ${SILENT_AFTER_MS / 1000} s`))
       }
-      const cancel = systemEnv.timer(SILENCE_MS, giveUp, { keepAlive: false })
+      const cancel = this.#env.timer(SILENT_AFTER_MS, giveUp, { keepAlive: false })
       const finish = (): void => {
         cancel()
         end()
@@ -108,9 +111,9 @@ export class Runner {
     })
   }
 
-  /** A failed attempt is forgotten: the next call tries anew. */
-  #open(): Promise<Driver> {
-    if (!this.#isWanted) return Promise.reject(closed())
+  /** After a failed attempt, the next call tries again. */
+  #open(): Promise<MysqlDriver> {
+    if (!this.#isInUse) return Promise.reject(closed())
     if (this.#opening) return this.#opening
     const opening = this.#openOnce()
     this.#opening = opening
@@ -120,7 +123,7 @@ export class Runner {
     return opening
   }
 
-  async #openOnce(): Promise<Driver> {
+  async #openOnce(): Promise<MysqlDriver> {
     const { openDriver, createSchema } = this.#options
     const driver = await openDriver()
     try {
@@ -135,8 +138,10 @@ export class Runner {
   }
 }
 
-async function prepare(connection: Lent, names: Names, createSchema: boolean): Promise<void> {
+async function prepare(connection: Lent, names: MysqlNames, createSchema: boolean): Promise<void> {
   const [commits] = await connection.query('SELECT @@autocommit')
   if (commits !== '1') throw notCommitting()
   if (createSchema) await ensureSchema(connection, names)
 }
+
+export { MysqlRunner as Runner }

@@ -1,22 +1,22 @@
-import { type Names, namesOf } from './sql/names.js'
+import { callsRoutine, joinRoutine, leaveRoutine } from './sql/calls.js'
+import { type MysqlNames, namesOf } from './sql/names.js'
 import { evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
 import { sessionLockRoutine } from './sql/session-lock.js'
 import { readRoutine, writeRoutine } from './sql/state.js'
 import { sweepRoutine } from './sql/sweep.js'
 import { tables } from './sql/tables.js'
-import { joinRoutine, leaveRoutine, turnRoutine } from './sql/turn.js'
 import { viewRoutine } from './sql/view.js'
 
 export const SCHEMA_VERSION = 1
 
-/** What the routines are written for: what does not fit is an error. */
+/** The mode that the routines are written for: a value that does not fit is an error. */
 export const SQL_MODE = 'STRICT_ALL_TABLES'
 
-const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
+const ROUTINES: Readonly<Record<string, (names: MysqlNames) => string>> = {
   join: joinRoutine,
   leave: leaveRoutine,
-  turn: turnRoutine,
+  calls: callsRoutine,
   pulse: pulseRoutine,
   evict: evictRoutine,
   resize: resizeRoutine,
@@ -28,16 +28,17 @@ const ROUTINES: Readonly<Record<string, (names: Names) => string>> = {
 }
 
 /**
- * Everything that makes the schema, in order. Each step can be made again where it fails because it was made already: DDL commits by itself, so whoever dies
- * between two of them leaves the rest to others. The version comes last, so that it is only there where everything else is.
+ * The statements that create the schema, in order. Each can be repeated: DDL commits by itself, so
+ * a process that dies between two of them leaves the rest to others. The version comes last: where
+ * it is, everything else is.
  */
-export function schemaStatements(names: Names): string[] {
+export function schemaStatements(names: MysqlNames): string[] {
   const routines = Object.values(ROUTINES).map((make) => make(names))
   const version = `INSERT INTO ${names.version} (one, version, swept) VALUES (1, ${SCHEMA_VERSION}, 0) ON DUPLICATE KEY UPDATE version = ${SCHEMA_VERSION}`
   return [...tables(names), ...routines, version]
 }
 
-/** The schema as a script for the client `mysql` or `mariadb`, for those whose applications may not create tables. */
+/** The schema as a script for `mysql` or `mariadb`, where applications may not create tables. */
 export function schemaText(prefix: string | undefined): string {
   const names = namesOf(prefix)
   const removal = Object.keys(ROUTINES).map((name) => `DROP PROCEDURE IF EXISTS ${names.routine(name)}`)

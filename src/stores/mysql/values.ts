@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
+import { toUs } from '../shared/time.js'
 
-/** Values as they stand in statements: numbers and hexadecimal only, so that no setting of a server or driver has a say in how they are quoted. */
+// Values as they stand in statements: numbers and hexadecimal only, so that no setting of a server
+// or driver affects how they are quoted.
 
 /** Bytes that are hexadecimal already. */
 export function bytes(hex: string): string {
@@ -20,16 +22,11 @@ export function number(value: number | null): string {
   return value === null ? 'NULL' : String(value)
 }
 
-export function toUs(ms: number): number {
-  // Beyond this no sum with the clock would be exact; it is a hundred years and more.
-  return Math.min(Math.round(ms * 1000), 2 ** 52)
-}
-
 export function micros(ms: number | null): string {
   return ms === null ? 'NULL' : String(toUs(ms))
 }
 
-/** The key of a line or state. The length keeps the space and the name apart. */
+/** The key of a line or state. The length separates the space from the name. */
 export function keyOf(space: string, name: string): string {
   return hash('sha256', `${space.length}:${space}${name}`, 'hex').toUpperCase()
 }

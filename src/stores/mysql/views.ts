@@ -1,8 +1,8 @@
 import type { ClaimView, LineView } from '../../contract/store.js'
 import { fromHex } from './values.js'
 
-/** One row of the routine `view`: a line and one of its claims, if it has any. */
-type Row = readonly [resource: string, capacity: number, isPinned: boolean, claim: ClaimView | null]
+/** One row of the routine `view`: a line, and one of its claims if it has any. */
+type ViewRow = readonly [resource: string, capacity: number, isPinned: boolean, claim: ClaimView | null]
 
 export interface SeenLine extends LineView {
   readonly isPinned: boolean
@@ -12,7 +12,7 @@ export interface SeenLine extends LineView {
 export function linesOf(rows: readonly unknown[]): SeenLine[] {
   const lines: (SeenLine & { claims: ClaimView[] })[] = []
   let last: string | undefined
-  for (const [name, capacity, isPinned, claim] of rows as Row[]) {
+  for (const [name, capacity, isPinned, claim] of rows as ViewRow[]) {
     if (name !== last) lines.push({ resource: fromHex(name), capacity, isPinned, claims: [] })
     last = name
     if (claim) lines.at(-1)?.claims.push(claimView(claim))

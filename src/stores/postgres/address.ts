@@ -2,7 +2,7 @@ import { invalid } from '../../base/errors.js'
 import { nearestName, unknownOption } from '../../base/options.js'
 import { checkPackage, type PackageName } from './packages.js'
 
-/** What a URL says: ours, and the rest of it for the driver. */
+/** Our own parameters of a URL, and the rest of it for the driver. */
 export interface UrlParts {
   readonly url: string
   readonly driver?: PackageName
@@ -15,8 +15,9 @@ const OPTIONS = ['driver', 'connections', 'schema', 'listen']
 const EXAMPLE = 'postgres://user:password@host:5432/database'
 
 /**
- * Takes our own parameters out of a URL. The driver gets all others: several hosts, `sslmode`, settings of the session. One that
- * looks like a misspelling of ours is refused: the driver might ignore it.
+ * Takes our own parameters out of a URL. The driver gets all others: several hosts, `sslmode`,
+ * settings of the session. A likely misspelling of ours is refused, because the driver might ignore
+ * it.
  */
 export function readUrl(text: string): UrlParts {
   if (!/^postgres(ql)?:\/\//i.test(text))

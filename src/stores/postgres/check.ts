@@ -1,11 +1,10 @@
 import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
-import type { PostgresUser } from './user.js'
+import { checkClock } from '../shared/clock-check.js'
+import type { PostgresBackend } from './backend.js'
 
 /** PostgreSQL 12 is the oldest whose routines and indexes do all that is used. */
 const OLDEST = 120_000
-/** More than messages take, and less than harms anybody. */
-const CLOCK_MS = 1000
-/** Claims of a trial must not lapse on a slow server: what they are to show would not happen. */
+/** Long enough that the claims of a trial do not lapse on a slow server. */
 const TRIAL_MS = 30_000
 const HEAR_WITHIN_MS = 3000
 const LOOK_EVERY_MS = 50
@@ -40,10 +39,10 @@ const SETTINGS = `SELECT json_build_object(
   'wallMs', extract(epoch FROM clock_timestamp()) * 1000)::text`
 
 /** What `locks.check()` says of the server. */
-export async function checkServer(user: PostgresUser, connection: Connection): Promise<Finding[]> {
-  const before = user.env.wallMs()
-  const settings: Settings = JSON.parse((await user.askServer(SETTINGS)) ?? '{}')
-  const after = user.env.wallMs()
+export async function checkServer(backend: PostgresBackend, connection: Connection): Promise<Finding[]> {
+  const before = backend.env.wallMs()
+  const settings: Settings = JSON.parse((await backend.runner.askServer(SETTINGS)) ?? '{}')
+  const after = backend.env.wallMs()
   return [
     checkVersion(settings),
     checkRole(settings),
@@ -51,10 +50,10 @@ export async function checkServer(user: PostgresUser, connection: Connection): P
     checkReplicas(settings),
     checkIsolation(settings),
     checkEncoding(settings),
-    checkConnections(settings, user.connections),
-    checkClock(Math.max(0, before - settings.wallMs, settings.wallMs - after)),
-    await checkRights(user, connection),
-    await checkMessages(user),
+    checkConnections(settings, backend.connections),
+    checkClock(settings.wallMs, before, after),
+    await checkRights(backend, connection),
+    await checkMessages(backend),
   ]
 }
 
@@ -86,7 +85,7 @@ function checkDurability({ fsync, commit, pages }: Settings): Finding {
       about,
       text: `A grant is on disk before it is answered (synchronous_commit ${commit}).`,
     }
-  const text = `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: a crash may forget grants, and somebody else may hold until their holders learn of it. Set ${off.join(', ')} on.`
+  const text = `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: a crash may forget grants, and another client may hold until their holders notice. Set ${off.join(', ')} on.`
   return { level: 'risk', about, text }
 }
 
@@ -115,32 +114,24 @@ function checkIsolation({ isolation }: Settings): Finding {
 function checkEncoding({ encoding }: Settings): Finding {
   const about = 'encoding'
   if (encoding === 'UTF8') return { level: 'fine', about, text: 'The database is in UTF-8.' }
-  const text = `The database is in ${encoding}: names with other characters are refused. Use a database in UTF-8.`
+  const text = `The database is in ${encoding}: names with characters outside it are refused. Use a database in UTF-8.`
   return { level: 'risk', about, text }
 }
 
-/** A process that gets no connection for messages still works, but waits longer at each hand-over. */
+/** Without a connection for messages a process works, but each hand-over takes longer. */
 function checkConnections({ most, reserved, open }: Settings, needed: number): Finding {
   const about = 'connections'
   const room = Math.max(0, Math.floor((most - reserved - open) / needed))
   const count = `A process like this one opens up to ${needed}, of which one listens. max_connections is ${most}; ${reserved} are reserved and ${open} are open`
   if (room > 0) return { level: 'fine', about, text: `${count}, so ${room} more such processes have room.` }
-  const text = `${count}: another such process would not have all of its own, and without the one that listens it is served late. Raise max_connections, make pools smaller (connections=2 is enough for one busy lock), or use a pooler and give listen the URL of the server itself.`
+  const text = `${count}: another such process could not open all of its own, and without the one that listens it is served late. Raise max_connections, make pools smaller (connections=2 is enough for one busy lock), or use a pooler and give listen the URL of the server itself.`
   return { level: 'risk', about, text }
 }
 
-function checkClock(apartMs: number): Finding {
-  const about = 'clock'
-  if (apartMs < CLOCK_MS)
-    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
-  return { level: 'risk', about, text }
-}
-
-/** Takes a lock, waits for it and gives it back: everything that needs a right. */
-async function checkRights(user: PostgresUser, connection: Connection): Promise<Finding> {
+/** Acquires, queues and releases: everything that needs a right. */
+async function checkRights(backend: PostgresBackend, connection: Connection): Promise<Finding> {
   const about = 'rights'
-  const { resource, claims } = trial(user.env.id())
+  const { resource, claims } = trial(backend.env.id())
   try {
     for (const claim of claims) await connection.claim(claim)
     await connection.pulse(claims)
@@ -154,7 +145,7 @@ async function checkRights(user: PostgresUser, connection: Connection): Promise<
   }
 }
 
-/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+/** One claim that holds and one that waits for it, of a resource with a unique name. */
 function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
   const common = {
@@ -169,19 +160,19 @@ function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
 }
 
-async function checkMessages(user: PostgresUser): Promise<Finding> {
+async function checkMessages(backend: PostgresBackend): Promise<Finding> {
   const about = 'messages'
-  if (!user.mayListen)
+  if (!backend.mayListen)
     return {
       level: 'fine',
       about,
-      text: 'Not listened for (listen: false); waiters ask by themselves, the next in line five times a second.',
+      text: 'Not listened for (listen: false); waiters poll, the next in line five times a second.',
     }
-  const until = user.env.now() + HEAR_WITHIN_MS
-  while (!user.ears.isHearing && user.env.now() < until)
-    await new Promise<void>((resolve) => user.env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
-  if (user.ears.isHearing) return { level: 'fine', about, text: 'NOTIFY reaches this process.' }
+  const until = backend.env.now() + HEAR_WITHIN_MS
+  while (!backend.isHearing && backend.env.now() < until)
+    await new Promise<void>((resolve) => backend.env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
+  if (backend.isHearing) return { level: 'fine', about, text: 'NOTIFY reaches this process.' }
   const text =
-    'NOTIFY does not reach this process, as behind a pooler in transaction mode or with a pool of one connection: waiters ask by themselves instead, the next in line five times a second. Give the URL of the server itself as listen, or set listen: false.'
+    'NOTIFY does not reach this process, as behind a pooler in transaction mode or with a pool of one connection: waiters poll instead, the next in line five times a second. Give the URL of the server itself as listen, or set listen: false.'
   return { level: 'risk', about, text }
 }

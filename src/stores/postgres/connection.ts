@@ -15,70 +15,55 @@ import type {
   StateOutcome,
   StateValue,
 } from '../../contract/store.js'
+import { toUs } from '../shared/time.js'
+import type { PostgresBackend } from './backend.js'
 import { checkServer } from './check.js'
 import { closed } from './failures.js'
+import { claimRequest, pulseLines, releaseRequest } from './requests.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
-import type { Turns } from './turns.js'
-import type { PostgresUser } from './user.js'
 
-const LINES_AT_ONCE = 200
-/** How long a pulse waits for the one before it. */
+/** How many lines `inspect` reads at a time. */
+const PAGE = 200
+/** How long a pulse waits for the previous one. */
 const PULSE_PATIENCE_MS = 1000
 
 export class PostgresConnection implements Connection {
-  readonly #user: PostgresUser
+  readonly #backend: PostgresBackend
   readonly #space: string
   readonly #client: string
-  readonly #turns: Turns
-  /** All at once they would only wait for the same rows, each with a connection of the pool. */
+  /** Several at once would wait for the same rows, each with a connection of the pool. */
   readonly #pulses: FewAtOnce
-  /** Something was answered while no message would have been heard. */
+  /** A claim was answered while no message would have been heard. */
   #mayHaveMissed = false
   #closing: Promise<void> | undefined
 
-  constructor(user: PostgresUser, context: ClientContext) {
-    this.#user = user
+  constructor(backend: PostgresBackend, context: ClientContext) {
+    this.#backend = backend
     this.#space = encodeText(context.space)
-    this.#client = user.join({ push: context.push, onGap: () => this.#onGap(context) })
-    this.#turns = user.turnsOf(this.#space)
-    this.#pulses = new FewAtOnce({ env: user.env, most: () => 1, patienceMs: PULSE_PATIENCE_MS })
+    this.#client = backend.join({ push: context.push, onGap: () => this.#onGap(context) })
+    this.#pulses = new FewAtOnce({ env: backend.env, most: () => 1, patienceMs: PULSE_PATIENCE_MS })
   }
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     this.#checkOpen()
-    this.#user.listen()
+    this.#backend.subscribe()
     const reply = await this.#claim(request)
-    this.#mayHaveMissed ||= !this.#user.ears.isHearing
-    if (reply.status !== 'waiting' || this.#user.ears.isHearing) return this.#asHeard(reply)
-    // Whoever promotes it before messages are heard tells nobody: its place is kept, and it is asked for once more.
-    await this.#user.heard()
+    this.#mayHaveMissed ||= !this.#backend.isHearing
+    if (reply.status !== 'waiting' || this.#backend.isHearing) return this.#asHeard(reply)
+    // A grant before messages are heard goes unnoticed, so the claim is sent once more.
+    await this.#backend.untilHearing()
     return this.#asHeard(await this.#claim(request))
   }
 
-  async #claim(request: ClaimRequest): Promise<ClaimReply> {
-    const { mode, permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
-    return this.#turns.submit(request.resource, {
-      mode,
-      id: encodeText(request.id),
-      client: this.#client,
-      permits,
-      capacity,
-      lease: toUs(leaseMs),
-      presence: toUs(presenceMs),
-      max_hold: maxHoldMs === null ? null : toUs(maxHoldMs),
-      floor,
-      block,
-      info: encodeText(request.info),
-      ...(this.#user.ears.isHearing ? {} : { deaf: true }),
-      ...(adopts ? { old: encodeText(adopts.id), old_fence: adopts.fence } : {}),
-    }) as Promise<ClaimReply>
+  #claim(request: ClaimRequest): Promise<ClaimReply> {
+    const sent = claimRequest(request, this.#client, !this.#backend.isHearing)
+    return this.#backend.submit(this.#space, request.resource, sent) as Promise<ClaimReply>
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
     this.#checkOpen()
-    const lines = groupByLine(beats, !this.#user.ears.isHearing)
-    const values = [this.#space, JSON.stringify(lines), this.#user.channel]
-    const reply = await this.#pulses.run(() => this.#user.call('pulse', values))
+    const values = [this.#space, pulseLines(beats, !this.#backend.isHearing), this.#backend.channel]
+    const reply = await this.#pulses.run(() => this.#backend.call('pulse', values))
     const replies: BeatReply[] = []
     for (const [index, each] of reply as [number, BeatReply][]) replies[index] = this.#asHeard(each)
     return replies
@@ -86,53 +71,56 @@ export class PostgresConnection implements Connection {
 
   async release(resource: string, id: string): Promise<boolean> {
     this.#checkOpen()
-    return (await this.#turns.submit(resource, { mode: 'release', id: encodeText(id) })) as boolean
+    return (await this.#backend.submit(this.#space, resource, releaseRequest(id))) as boolean
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     this.#checkOpen()
     const number = fence === null ? null : String(fence)
-    const robbed = await this.#user.call('evict', [
+    const revoked = await this.#backend.call('evict', [
       this.#space,
       encodeText(resource),
       number,
-      this.#user.channel,
+      this.#backend.channel,
     ])
-    return (robbed as ClaimView[]).map(decodeClaim)
+    return (revoked as ClaimView[]).map(decodeClaim)
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     this.#checkOpen()
     const numbers = [String(declared), String(capacity)]
-    await this.#user.call('resize', [this.#space, encodeText(resource), ...numbers, this.#user.channel])
+    await this.#backend.call('resize', [this.#space, encodeText(resource), ...numbers, this.#backend.channel])
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     this.#checkOpen()
     const name = [this.#space, encodeText(key)]
-    if (!watch) return decodeState((await this.#user.look('read', name)) as StateValue | null)
-    this.#user.listen()
-    await this.#user.heard()
-    const state = await this.#user.look('watch', [...name, this.#user.channel, this.#client])
+    if (!watch) return decodeState((await this.#backend.query('read', name)) as StateValue | null)
+    this.#backend.subscribe()
+    await this.#backend.untilHearing()
+    const state = await this.#backend.query('watch', [...name, this.#backend.channel, this.#client])
     return decodeState(state as StateValue | null)
   }
 
   async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {
     this.#checkOpen()
-    const outcome = (await this.#user.call('write', [
+    const outcome = (await this.#backend.call('write', [
       this.#space,
       encodeText(key),
       expect === null ? null : String(expect),
       value === null ? null : encodeText(value),
       retentionMs === null ? null : String(toUs(retentionMs)),
-      this.#user.channel,
+      this.#backend.channel,
     ])) as StateOutcome
     return { written: outcome.written, current: decodeState(outcome.current) }
   }
 
   async spaces(): Promise<string[]> {
     this.#checkOpen()
-    const found = await this.#user.ask('SELECT json_agg(DISTINCT space)::text FROM holdfast.line', [])
+    const found = await this.#backend.runner.ask(
+      'SELECT json_agg(DISTINCT space)::text FROM holdfast.line',
+      [],
+    )
     return ((JSON.parse(found ?? 'null') ?? []) as string[]).map(decodeText)
   }
 
@@ -140,18 +128,18 @@ export class PostgresConnection implements Connection {
     this.#checkOpen()
     if (resource !== undefined) {
       const line = resource.startsWith(prefix)
-        ? await this.#user.look('look_at', [this.#space, encodeText(resource)])
+        ? await this.#backend.query('inspect_line', [this.#space, encodeText(resource)])
         : null
       if (line && (line as LineView).capacity !== null) yield decodeLine(line as LineView)
       return
     }
     for (let after: string | null = ''; after !== null; ) {
       this.#checkOpen()
-      const page = await this.#user.look('look', [
+      const page = await this.#backend.query('inspect_page', [
         this.#space,
         encodeText(prefix),
         after,
-        String(LINES_AT_ONCE),
+        String(PAGE),
       ])
       const { lines, next } = page as { lines: LineView[]; next: string | null }
       for (const line of lines) if (line.claims.length > 0) yield decodeLine(line)
@@ -161,52 +149,27 @@ export class PostgresConnection implements Connection {
 
   async check(): Promise<Finding[]> {
     this.#checkOpen()
-    return checkServer(this.#user, this)
+    return checkServer(this.#backend, this)
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#user.leave(this.#client)
+    this.#closing ??= this.#backend.leave(this.#client)
     return this.#closing
   }
 
-  /** Whoever does not hear would not learn that somebody begins to wait: that nobody does is said only to those who hear. */
+  /** A client that hears no push is not told that nobody waits: it would not learn of a change. */
   #asHeard<T extends ClaimReply | BeatReply>(reply: T): T {
-    if (!('isWanted' in reply) || this.#user.ears.isHearing) return reply
+    if (!('isWanted' in reply) || this.#backend.isHearing) return reply
     const { isWanted: _isWanted, ...told } = reply
     return told as T
   }
 
   #onGap({ push }: ClientContext): void {
     if (this.#mayHaveMissed) push({ type: 'gap' })
-    this.#mayHaveMissed = this.#user.ears.isHearing
+    this.#mayHaveMissed = this.#backend.isHearing
   }
 
   #checkOpen(): void {
     if (this.#closing) throw closed()
   }
-}
-
-/** In the words of the routine `pulse`. */
-function groupByLine(beats: readonly Beat[], isDeaf: boolean): { resource: string; beats: object[] }[] {
-  const lines = new Map<string, object[]>()
-  beats.forEach(({ resource, id, leaseMs, presenceMs, permits, block }, n) => {
-    const beat = {
-      n,
-      id: encodeText(id),
-      lease: toUs(leaseMs),
-      presence: toUs(presenceMs),
-      permits,
-      block,
-      ...(isDeaf ? { deaf: true } : {}),
-    }
-    const known = lines.get(resource)
-    if (known) known.push(beat)
-    else lines.set(resource, [beat])
-  })
-  return [...lines].map(([resource, each]) => ({ resource: encodeText(resource), beats: each }))
-}
-
-/** Beyond this no sum with the clock would be exact; it is a hundred years and more. */
-function toUs(ms: number): number {
-  return Math.min(Math.round(ms * 1000), 2 ** 52)
 }

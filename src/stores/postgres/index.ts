@@ -3,28 +3,29 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Store } from '../../contract/store.js'
+import { checkConnections, PoolCache, refuseUrlOptions } from '../shared/pools.js'
 import { readUrl } from './address.js'
 import { advisoryLocksOf } from './advisory/index.js'
 import type { AdvisoryLocks } from './advisory/locks.js'
-import type { Driver } from './driver.js'
-import { type Address, checkPackage, openAddress, type PackageName } from './packages.js'
+import { PostgresBackend, type PostgresBackendOptions } from './backend.js'
+import type { PostgresDriver } from './driver.js'
+import { checkPackage, openAddress, type PackageName, type PostgresAddress } from './packages.js'
 import { isPgPool, PgDriver } from './pg.js'
 import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { SplitDriver } from './split-driver.js'
 import { PostgresStore } from './store.js'
 import { lockOfPool, type SqlTransaction } from './transactions/index.js'
 import type { TransactionLock } from './transactions/lock.js'
-import { PostgresUser, type PostgresUserOptions } from './user.js'
 
 export type { AdvisoryHold } from './advisory/hold.js'
 export type { AdvisoryLocks, AdvisoryOptions } from './advisory/locks.js'
 export type { SqlTransaction } from './transactions/index.js'
 export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
-/** A pool that you have. Told by what it can do, as loosely as the types of all versions need. */
+/** A pool of yours, recognised by its methods: loosely enough for the types of all versions. */
 export type PostgresPool = PgPoolLike | PostgresJsLike
 
-/** What tells a `Pool` of `pg` 8. */
+/** The methods by which a `Pool` of `pg` 8 is recognised. */
 export interface PgPoolLike {
   /** Takes a connection out of the pool. */
   connect(...args: never[]): unknown
@@ -34,7 +35,7 @@ export interface PgPoolLike {
   readonly totalCount: number
 }
 
-/** What tells the `sql` of `postgres` 3 (postgres.js). */
+/** The methods by which the `sql` of `postgres` 3 (postgres.js) is recognised. */
 export interface PostgresJsLike {
   /** Runs a statement. */
   unsafe(...args: never[]): unknown
@@ -45,22 +46,25 @@ export interface PostgresJsLike {
 }
 
 export interface PostgresOptions {
-  /** The schema that has Holdfast's tables and routines; it is made when it is missing. `holdfast` unless told. */
+  /** The schema of the tables and routines; created when it is missing. Default: `holdfast`. */
   schema?: string | undefined
-  /** With a URL: which package to use. Otherwise `pg` or `postgres`, whichever is installed. */
+  /** With a URL: which package to use. Default: `pg` or `postgres`, the first that is installed. */
   driver?: PackageName | undefined
-  /** With a URL: the most connections, of which one listens. 5 unless told. */
+  /** With a URL: the most connections, of which one listens. Default: 5. */
   connections?: number | undefined
   /** With a URL: the TLS options of the driver (its `ssl`). */
   tls?: object | boolean | undefined
   /**
-   * Whether to keep one connection for messages (LISTEN); true unless told. Behind a pooler in transaction mode, which drops them: false, or
-   * the URL of the server itself.
+   * Whether to keep one connection for messages (LISTEN). Default: true. A pooler in transaction
+   * mode drops them: there, set false or the URL of the server itself.
    */
   listen?: boolean | string | undefined
-  /** How long an unused resource's row is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
+  /**
+   * How long an unused resource's row is kept, so that a server clock set back by less cannot lower
+   * a fence. Default: a minute.
+   */
   retention?: Duration | undefined
-  /** Time other than the server's, for simulations. */
+  /** A clock other than the server's, for simulations. */
   env?: Env | undefined
 }
 
@@ -75,8 +79,9 @@ const POSTGRES_OPTIONS: OptionNames<PostgresOptions> = {
 }
 
 /**
- * A store on PostgreSQL 12 or later: by a URL, or by the pool that you have (a `Pool` of `pg`, or the `sql` of `postgres`), which stays yours:
- * Holdfast closes only what it has opened. Its tables and routines are made on first use, in a schema of their own.
+ * A store on PostgreSQL 12 or later, by a URL or by your own pool (a `Pool` of `pg`, or the `sql`
+ * of `postgres`). Holdfast closes only what it has opened. It creates its tables and routines on
+ * first use, in a schema of their own.
  *
  * @example
  * ```ts
@@ -89,15 +94,15 @@ const POSTGRES_OPTIONS: OptionNames<PostgresOptions> = {
  * ```
  */
 export function postgres(poolOrUrl: string | PostgresPool, options: PostgresOptions = {}): Store {
-  return new PostgresStore(userOf(poolOrUrl, options))
+  return new PostgresStore(backendOf(poolOrUrl, options))
 }
 
-function userOf(poolOrUrl: string | PostgresPool, options: PostgresOptions): PostgresUser {
+function backendOf(poolOrUrl: string | PostgresPool, options: PostgresOptions): PostgresBackend {
   checkOptions(options, POSTGRES_OPTIONS, "{ schema: 'locks' }")
-  return typeof poolOrUrl === 'string' ? userOfUrl(poolOrUrl, options) : userOfPool(poolOrUrl, options)
+  return typeof poolOrUrl === 'string' ? backendOfUrl(poolOrUrl, options) : backendOfPool(poolOrUrl, options)
 }
 
-function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
+function backendOfUrl(text: string, options: PostgresOptions): PostgresBackend {
   const { env = systemEnv } = options
   const { url, driver, connections, schema, listen } = readUrl(text)
   const address = {
@@ -106,16 +111,18 @@ function userOfUrl(text: string, options: PostgresOptions): PostgresUser {
     connections: checkConnections(options.connections ?? connections ?? 5),
     tls: options.tls,
   }
-  return new PostgresUser({
-    openDriver: () => heardBy(openAddress(address, env), options.listen ?? listen, address, env),
+  return new PostgresBackend({
+    openDriver: () => withListener(openAddress(address, env), options.listen ?? listen, address, env),
     ...settingsOf({ ...options, schema: options.schema ?? schema, listen: options.listen ?? listen }),
   })
 }
 
 /**
- * The row lock of a transaction of your own, for work that is all in this database: work and release commit together, and the server frees the lock when the
- * client dies. It has no lease, takes a connection of the pool while it waits and works, and does not exclude a mutex of the same name.
- * `Tx` is what your driver calls a transaction: `PoolClient` of `pg`, or `TransactionSql` of `postgres`.
+ * The row lock of a transaction of your own, for work that is all in this database: work and
+ * release commit together, and the server frees the lock when the client dies. It has no lease,
+ * takes a connection of the pool while it waits and works, and does not exclude a mutex of the same
+ * name.
+ * `Tx` is the transaction of your driver: `PoolClient` of `pg`, or `TransactionSql` of `postgres`.
  *
  * @example
  * ```ts
@@ -137,8 +144,10 @@ export function transactionLock<Tx = SqlTransaction>(
 }
 
 /**
- * PostgreSQL's own advisory locks (`pg_advisory_lock`), shared with programs in other languages. Up to four connections of the pool hold them and wait for them in
- * the server's queue. A lock is lost with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not excluded.
+ * PostgreSQL's own advisory locks (`pg_advisory_lock`), shared with programs in other languages. Up
+ * to four connections of the pool hold them and wait for them in the server's queue. A lock is lost
+ * with its connection; `hold.signal` tells. There is no lease, and a mutex of the same name is not
+ * excluded.
  *
  * @example
  * ```ts
@@ -146,7 +155,7 @@ export function transactionLock<Tx = SqlTransaction>(
  * import pg from 'pg'
  *
  * const pool = new pg.Pool({ connectionString: 'postgres://localhost/app' })
- * await advisory(pool).run('nightly-report', async ({ fence }) => console.log('my fence is', fence))
+ * await advisory(pool).run('nightly-report', async ({ fence }) => console.log('fence', fence))
  * await pool.end()
  * ```
  */
@@ -155,8 +164,9 @@ export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schem
 }
 
 /**
- * Removes what nobody uses any more: lapsed claims, lines that have been idle for the retention, ended states. Clients do it about once a minute by themselves; this is
- * for a scheduled job, where clients come and go. Gives the number of lines that were removed.
+ * Removes what is no longer used: lapsed claims, lines that have been idle for the retention, ended
+ * states. Clients do this about once a minute; call it from a scheduled job where clients come and
+ * go. Gives the number of removed lines.
  *
  * @example
  * ```ts
@@ -169,49 +179,44 @@ export async function sweep(
   poolOrUrl: string | PostgresPool,
   options: PostgresOptions = {},
 ): Promise<number> {
-  const user = userOf(poolOrUrl, options)
-  const name = user.join({ push: () => {}, onGap: () => {} })
+  const backend = backendOf(poolOrUrl, options)
+  const name = backend.join({ push: () => {}, onGap: () => {} })
   try {
-    return await user.sweep()
+    return await backend.sweep()
   } finally {
-    await user.leave(name)
+    await backend.leave(name)
   }
 }
 
-/** The users of each pool, by their settings: however many store values are made of a pool, one of its connections listens. */
-const users = new WeakMap<object, Map<string, PostgresUser>>()
+/** However many store values are made of a pool, one of its connections listens. */
+const backends = new PoolCache<PostgresBackend>()
 
-function userOfPool(pool: unknown, options: PostgresOptions): PostgresUser {
-  for (const name of ['driver', 'connections', 'tls'] as const)
-    if (options[name] !== undefined) throw invalid(`${name} is for a URL; a pool of yours is used as it is`)
+function backendOfPool(pool: unknown, options: PostgresOptions): PostgresBackend {
+  refuseUrlOptions(options)
   const env = options.env ?? systemEnv
   const open = driverOf(pool, env)
-  const openDriver = (): Promise<Driver> => heardBy(open(), options.listen, {}, env)
   const settings = settingsOf(options)
-  // Whoever brings time along gets a user of its own.
-  if (options.env) return new PostgresUser({ openDriver, ...settings })
-  const known = users.get(pool as object) ?? new Map<string, PostgresUser>()
-  users.set(pool as object, known)
+  const make = (): PostgresBackend =>
+    new PostgresBackend({ openDriver: () => withListener(open(), options.listen, {}, env), ...settings })
+  // A backend with a clock of its own is not shared.
+  if (options.env) return make()
   const { schema, listen, retentionMs } = settings
-  const key = JSON.stringify([schema, listen, options.listen, retentionMs])
-  const user = known.get(key) ?? new PostgresUser({ openDriver, ...settings })
-  known.set(key, user)
-  return user
+  return backends.of(pool as object, [schema, listen, options.listen, retentionMs], make)
 }
 
-/** Messages come by a connection of their own, where a URL says so. */
-async function heardBy(
-  driver: Promise<Driver>,
+/** With a URL in `listen`, messages come over a connection of their own. */
+async function withListener(
+  driver: Promise<PostgresDriver>,
   listen: boolean | string | undefined,
-  { driver: name, tls }: Partial<Address>,
+  { driver: name, tls }: Partial<PostgresAddress>,
   env: Env,
-): Promise<Driver> {
+): Promise<PostgresDriver> {
   if (typeof listen !== 'string') return driver
   const messages = await openAddress({ url: listen, driver: name, connections: 2, tls }, env)
   return new SplitDriver(await driver, messages)
 }
 
-function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
+function driverOf(pool: unknown, env: Env): () => Promise<PostgresDriver> {
   if (isPostgresJs(pool)) return async () => new PostgresJsDriver(pool, null)
   if (isPgPool(pool)) return async () => new PgDriver(pool, null, env)
   throw invalid(
@@ -219,7 +224,7 @@ function driverOf(pool: unknown, env: Env): () => Promise<Driver> {
   )
 }
 
-function settingsOf(options: PostgresOptions): Omit<PostgresUserOptions, 'openDriver'> {
+function settingsOf(options: PostgresOptions): Omit<PostgresBackendOptions, 'openDriver'> {
   return {
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
@@ -246,10 +251,4 @@ function checkListen(listen: unknown): boolean {
   else if (typeof listen !== 'boolean')
     throw invalid(`listen must be true, false or a URL, not ${String(listen)}`)
   return listen !== false
-}
-
-function checkConnections(connections: unknown): number {
-  if (!Number.isInteger(connections) || Number(connections) < 1)
-    throw invalid(`connections is ${String(connections)}, but must be a whole number from 1 on`)
-  return Number(connections)
 }

@@ -1,9 +1,9 @@
 import { HoldfastError } from '../../base/errors.js'
-import type { Driver } from './driver.js'
+import type { PostgresDriver } from './driver.js'
 import { isMissing } from './failures.js'
 import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 
-/** Sees to it that the schema is there, once. */
+/** Creates the schema where it is missing, once. */
 export class Installation {
   readonly #schema: string
   #done: Promise<void> | undefined
@@ -12,7 +12,7 @@ export class Installation {
     this.#schema = schema
   }
 
-  ensure(driver: Driver): Promise<void> {
+  ensure(driver: PostgresDriver): Promise<void> {
     if (this.#done) return this.#done
     const done = this.#install(driver)
     this.#done = done
@@ -22,12 +22,12 @@ export class Installation {
     return done
   }
 
-  /** Something of it was missing: dropped, or restored from a backup. It is looked at again. */
+  /** A part of it is missing: dropped, or not in a backup. The next call checks again. */
   forget(): void {
     this.#done = undefined
   }
 
-  async #install(driver: Driver): Promise<void> {
+  async #install(driver: PostgresDriver): Promise<void> {
     const version = await this.#version(driver)
     if (version > SCHEMA_VERSION)
       throw new HoldfastError(
@@ -38,7 +38,7 @@ export class Installation {
     if (version < SCHEMA_VERSION) await driver.run(installText(this.#schema))
   }
 
-  async #version(driver: Driver): Promise<number> {
+  async #version(driver: PostgresDriver): Promise<number> {
     try {
       return Number(await driver.ask(inSchema('SELECT version::text FROM holdfast.meta', this.#schema), []))
     } catch (error) {

@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import type { Env } from '../../base/env.js'
-import { invalid } from '../../base/errors.js'
-import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
-import type { Driver } from './driver.js'
+import type { Loader } from '../../drivers/packages.js'
+import { checkPackage as checkPackageOf, loadPackage, moduleWith } from '../shared/packages.js'
+import type { PostgresDriver } from './driver.js'
 import { PgDriver, type PgPool } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { Sockets, unreferencedSocket } from './socket.js'
@@ -28,8 +28,8 @@ const LOADERS: Readonly<Record<PackageName, Loader>> = {
 }
 const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
-/** What a URL and the options beside it say. */
-export interface Address {
+/** A URL, with the options beside it. */
+export interface PostgresAddress {
   readonly url: string
   readonly driver: PackageName | undefined
   readonly connections: number
@@ -47,12 +47,11 @@ interface PostgresJsModule {
 const CONNECT_WITHIN_MS = 10_000
 
 export function checkPackage(name: unknown): PackageName {
-  if (PACKAGES.includes(name as PackageName)) return name as PackageName
-  throw invalid(`driver is '${String(name)}', but must be one of ${PACKAGES.join(', ')}`)
+  return checkPackageOf(name, PACKAGES)
 }
 
-/** Opens what a URL names, by the named package or the first that is installed. */
-export async function openAddress(address: Address, env: Env): Promise<Driver> {
+/** Opens a URL with the named package, or with the first that is installed. */
+export async function openAddress(address: PostgresAddress, env: Env): Promise<PostgresDriver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'PostgreSQL driver', store: 'postgres' }
   const { name, module } = await loadPackage(wanted)
   const sockets = new Sockets()
@@ -61,7 +60,7 @@ export async function openAddress(address: Address, env: Env): Promise<Driver> {
     : new PostgresJsDriver(openSql(module as PostgresJsModule, address, sockets), sockets)
 }
 
-function openPool(module: PgModule, { url, connections, tls }: Address, sockets: Sockets): PgPool {
+function openPool(module: PgModule, { url, connections, tls }: PostgresAddress, sockets: Sockets): PgPool {
   const pool = new module.Pool({
     connectionString: url,
     max: connections,
@@ -72,23 +71,29 @@ function openPool(module: PgModule, { url, connections, tls }: Address, sockets:
     stream: () => sockets.add(new Socket()),
     ...(tls === undefined ? {} : { ssl: tls }),
   })
-  // An idle connection that is cut is replaced when it is needed; calls tell what fails.
+  // An idle connection that ends is replaced when it is needed; calls report what fails.
   pool.on('error', () => {})
   return pool
 }
 
-/** It listens on a connection beside its pool. What is repeated, and when, is the engine's business: no pauses of its own. */
-function openSql(module: PostgresJsModule, { url, connections, tls }: Address, sockets: Sockets): PostgresJs {
+/**
+ * It listens on a connection besides its pool. It makes no pauses: the engine decides on retries.
+ */
+function openSql(
+  module: PostgresJsModule,
+  { url, connections, tls }: PostgresAddress,
+  sockets: Sockets,
+): PostgresJs {
   return module.default(url, {
     max: Math.max(1, connections - 1),
     connect_timeout: CONNECT_WITHIN_MS / 1000,
     backoff: () => 0.02,
-    // Its timer would keep the process from ending.
+    // Its timer would keep the process alive.
     max_lifetime: null,
     fetch_types: false,
     onnotice: () => {},
-    socket: async (place: Parameters<typeof unreferencedSocket>[0]) =>
-      sockets.add(await unreferencedSocket(place)),
+    socket: async (target: Parameters<typeof unreferencedSocket>[0]) =>
+      sockets.add(await unreferencedSocket(target)),
     connection: { application_name: 'holdfast' },
     ...(tls === undefined ? {} : { ssl: tls }),
   })

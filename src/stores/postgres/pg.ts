@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto'
 import type { Cancel, Env } from '../../base/env.js'
 import { quietly } from '../../base/quietly.js'
-import { type Driver, type Ear, type EarHandlers, SILENT_AFTER_MS, type Value } from './driver.js'
+import {
+  type ListenHandlers,
+  type PostgresDriver,
+  type PostgresListener,
+  SILENT_AFTER_MS,
+  type Value,
+} from './driver.js'
 import { isUnprepared, outOfReach } from './failures.js'
 import { quote } from './schema.js'
 import type { Sockets } from './socket.js'
 
-/** The part of a `Pool` of `pg` that is used. */
+/** The part of a `Pool` of `pg` that this store uses. */
 export interface PgPool {
   /** Takes a connection out of the pool. */
   connect(): Promise<PgPoolClient>
@@ -16,19 +22,19 @@ export interface PgPool {
   readonly options?: { readonly max?: number | undefined }
 }
 
-/** The part of a connection of such a pool that is used. */
+/** The part of a connection of such a pool that this store uses. */
 export interface PgPoolClient {
   /** Runs a statement. */
   query(statement: PgStatement): Promise<PgResult>
-  /** Gives the connection back; with an error or true, ends it. */
+  /** Returns the connection to the pool; with an error or true, ends it. */
   release(destroy?: Error | boolean): void
   /** Hears what happens to the connection. */
   on(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
   /** Hears it no more. */
   off(event: 'notification' | 'error' | 'end', listener: (news: never) => void): unknown
-  /** Keeps the process from ending while the connection is open. */
+  /** Keeps the process alive while the connection is open. */
   ref?(): void
-  /** Lets the process end although the connection is open. */
+  /** Lets the process end while the connection is open. */
   unref?(): void
 }
 
@@ -49,8 +55,8 @@ interface PgStatement {
   readonly rowMode?: 'array'
 }
 
-const LEAVE_WITHIN_MS = 1000
-/** What a pool of `pg` opens at most, unless it is told otherwise. */
+const END_WITHIN_MS = 1000
+/** The most connections of a pool of `pg` by default. */
 const USUAL_CONNECTIONS = 10
 
 export function isPgPool(client: unknown): client is PgPool {
@@ -59,14 +65,14 @@ export function isPgPool(client: unknown): client is PgPool {
   return [connect, end, query].every((method) => typeof method === 'function') && 'totalCount' in client
 }
 
-export class PgDriver implements Driver {
+export class PgDriver implements PostgresDriver {
   readonly #pool: PgPool
   /** null: the pool is the caller's, and is not closed. */
   readonly #sockets: Sockets | null
   readonly #env: Env
-  /** How to end the connections that wait for an answer. */
+  /** Ends the connections that wait for an answer. */
   readonly #asking = new Set<() => void>()
-  /** Statements are prepared once for each connection, which spares the server a quarter of its work. */
+  /** Statements are prepared once per connection, which saves a quarter of the server's work. */
   #isPreparing = true
 
   constructor(pool: PgPool, sockets: Sockets | null, env: Env) {
@@ -85,7 +91,10 @@ export class PgDriver implements Driver {
     return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
   }
 
-  /** A pooler in transaction mode may lead to another session each time: it has not run what it does not know, and is not asked so again. */
+  /**
+   * Behind a pooler in transaction mode, each call may reach another session. One that lacks the
+   * prepared statement has run nothing.
+   */
   async #queryPrepared(statement: PgStatement): Promise<PgResult> {
     try {
       return await this.#query({ ...statement, name: nameOf(statement.text) })
@@ -100,8 +109,8 @@ export class PgDriver implements Driver {
     await this.#query({ text })
   }
 
-  async listen(channel: string, { onMessage, onEnd }: EarHandlers): Promise<Ear | null> {
-    // The only connection there is has to carry the calls.
+  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<PostgresListener | null> {
+    // The only connection has to carry the calls.
     if ((this.#pool.options?.max ?? 2) < 2) return null
     const client = await this.#pool.connect()
     let isOver = false
@@ -138,7 +147,7 @@ export class PgDriver implements Driver {
     const close = (): void => {
       if (isOver) return
       isOver = true
-      // The pool gets it back as it was. The server's word for it is not waited for: it may be silent.
+      // The pool gets the connection back without LISTEN. Do not wait: the server may hang.
       unlisten().then(
         () => leave(false),
         () => leave(true),
@@ -149,19 +158,19 @@ export class PgDriver implements Driver {
 
   async close(): Promise<void> {
     if (!this.#sockets) return
-    // A server that is silent does not take leave.
+    // A hung server never completes `end()`.
     let cancel: Cancel = () => {}
     const patience = new Promise<void>((resolve) => {
-      cancel = this.#env.timer(LEAVE_WITHIN_MS, resolve, { keepAlive: true })
+      cancel = this.#env.timer(END_WITHIN_MS, resolve, { keepAlive: true })
     })
     await Promise.race([this.#pool.end(), patience])
     cancel()
     for (const abandon of [...this.#asking]) abandon()
-    // Also those that are being opened: they would keep the process alive until they are taken for dead.
+    // Sockets that are still connecting would keep the process alive until they time out.
     this.#sockets.destroy()
   }
 
-  /** A connection is given back as it was, or ended: a stranger's time-out must not meet our answer. */
+  /** Ends a connection that has not answered: a late answer must not reach its next user. */
   async #query(statement: PgStatement): Promise<PgResult> {
     const client = await this.#pool.connect()
     return new Promise((resolve, reject) => {
@@ -192,7 +201,7 @@ export class PgDriver implements Driver {
           resolve(result)
         },
         (error: Error) => {
-          // The server's own errors leave the connection as it was, unless they end it.
+          // The connection is usable after the server's own errors, unless they are fatal.
           finish(error, (error as { severity?: string }).severity === 'ERROR')
           reject(error)
         },
@@ -203,7 +212,7 @@ export class PgDriver implements Driver {
 
 const names = new Map<string, string>()
 
-/** The same text has the same name everywhere: behind a pooler a session that knows it already knows the right one. */
+/** A hash of the text: behind a pooler, a session that knows the name knows the right text. */
 function nameOf(text: string): string {
   let name = names.get(text)
   if (name === undefined) {

@@ -1,8 +1,8 @@
 import { quietly } from '../../base/quietly.js'
-import type { Driver, Ear, EarHandlers, Value } from './driver.js'
+import type { ListenHandlers, PostgresDriver, PostgresListener, Value } from './driver.js'
 import type { Sockets } from './socket.js'
 
-/** The part of the `sql` of `postgres` (postgres.js) that is used. */
+/** The part of the `sql` of `postgres` (postgres.js) that this store uses. */
 export interface PostgresJs {
   /** Runs a statement. */
   unsafe(text: string, values?: Value[], options?: { prepare?: boolean }): PostgresJsQuery
@@ -14,7 +14,7 @@ export interface PostgresJs {
   ): Promise<{ unlisten(): Promise<void> }>
   /** Closes all connections. */
   end(options?: { timeout?: number }): Promise<void>
-  /** How many connections it may open, beside the one that listens. */
+  /** How many connections it may open, besides the one that listens. */
   readonly options?: { readonly max?: number | undefined }
 }
 
@@ -24,7 +24,7 @@ interface PostgresJsQuery extends PromiseLike<unknown> {
   values(): PromiseLike<unknown>
 }
 
-/** What postgres.js opens at most, unless it is told otherwise. */
+/** The most connections of postgres.js by default. */
 const USUAL_CONNECTIONS = 10
 
 export function isPostgresJs(client: unknown): client is PostgresJs {
@@ -33,9 +33,9 @@ export function isPostgresJs(client: unknown): client is PostgresJs {
   return [unsafe, listen, end].every((method) => typeof method === 'function')
 }
 
-export class PostgresJsDriver implements Driver {
+export class PostgresJsDriver implements PostgresDriver {
   readonly #sql: PostgresJs
-  /** null: it is the caller's, and is not closed. */
+  /** null: the pool is the caller's, and is not closed. */
   readonly #sockets: Sockets | null
 
   constructor(sql: PostgresJs, sockets: Sockets | null) {
@@ -47,7 +47,7 @@ export class PostgresJsDriver implements Driver {
     return Math.max(1, this.#sql.options?.max ?? USUAL_CONNECTIONS)
   }
 
-  /** Without `prepare` it would ask the server for the types of the values first: one round trip more for each call. */
+  /** Without `prepare` it would first ask for the types of the values: one more round trip. */
   async ask(text: string, values: readonly Value[]): Promise<string | null> {
     const rows = (await this.#sql.unsafe(text, [...values], { prepare: true }).values()) as unknown[][]
     return (rows[0]?.[0] ?? null) as string | null
@@ -57,8 +57,8 @@ export class PostgresJsDriver implements Driver {
     await this.#sql.unsafe(text)
   }
 
-  /** It mends the connection by itself, and says so by listening again. */
-  async listen(channel: string, { onMessage, onEnd }: EarHandlers): Promise<Ear | null> {
+  /** postgres.js reconnects by itself; a second `onListen` shows that the connection had ended. */
+  async listen(channel: string, { onMessage, onEnd }: ListenHandlers): Promise<PostgresListener | null> {
     let isOver = false
     let isFirst = true
     const onListen = (): void => {
@@ -78,10 +78,9 @@ export class PostgresJsDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    // What is under way is nobody's business any more.
     if (!this.#sockets) return
     await this.#sql.end({ timeout: 1 })
-    // Those that are being opened would keep the process alive until they are taken for dead.
+    // Sockets that are still connecting would keep the process alive until they time out.
     this.#sockets.destroy()
   }
 }

@@ -1,42 +1,42 @@
 import { advisorySql } from './sql/advisory.js'
 import { callsSql } from './sql/calls.js'
+import { fastPathSql } from './sql/fast-path.js'
+import { inspectSql } from './sql/inspect.js'
 import { lineSql } from './sql/line.js'
-import { lookSql } from './sql/look.js'
 import { operateSql } from './sql/operate.js'
 import { pulseSql } from './sql/pulse.js'
 import { rowLockSql } from './sql/row-lock.js'
-import { shortWaySql } from './sql/short-way.js'
 import { stateSql } from './sql/state.js'
 import { tablesSql } from './sql/tables.js'
 
-/** Raised with every change of the tables or routines. */
+/** Raised with every released change of the tables or routines. */
 export const SCHEMA_VERSION = 1
 
-/** "Holdfast" in ASCII, as a number: what installing is locked by. */
+/** The advisory lock of the installation: "Holdfast" in ASCII, as a number. */
 const INSTALL_LOCK = '5219509671615886196'
 
-/** From the tables on: what each version adds to the one before. */
+/** What each version adds to the previous one. */
 const STEPS: readonly string[] = [
   [
     tablesSql,
     lineSql,
     callsSql,
-    shortWaySql,
+    fastPathSql,
     pulseSql,
     operateSql,
     stateSql,
-    lookSql,
+    inspectSql,
     rowLockSql,
     advisorySql,
   ].join(''),
 ]
 
-/** A name as SQL has it. */
+/** A quoted identifier. */
 export function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** SQL that is written for the schema `holdfast`, for another one. */
+/** Moves SQL that is written for the schema `holdfast` to another one. */
 export function inSchema(sql: string, schema: string): string {
   return sql.replaceAll('holdfast.', `${quote(schema)}.`)
 }
@@ -47,8 +47,8 @@ export function schemaText(schema: string): string {
 }
 
 /**
- * Makes the schema, or brings an older one up to date, however many do it at once. Harmless where everything is there already. Sent as one
- * text it is one transaction, which the server undoes by itself when a part of it fails.
+ * Creates the schema, or migrates an older one; several clients may do so at once. It changes
+ * nothing where the schema is up to date. Sent as one text, it is one transaction.
  */
 export function installText(schema: string): string {
   const from = STEPS.map((step, version) => stepText(step, version, schema)).join('')

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** Where postgres.js wants to connect to; hosts and ports go together. */
-interface Place {
+/** Where postgres.js connects to; hosts and ports go together. */
+interface Target {
   readonly host: readonly string[]
   readonly port: readonly number[]
   readonly path?: string | false
 }
 
-/** The sockets of the connections that we have opened, to end those that a silent server would keep open. */
+/** The sockets that we have opened, so that close() also ends those to a hung server. */
 export class Sockets {
   readonly #open = new Set<Socket>()
 
@@ -23,15 +23,16 @@ export class Sockets {
 }
 
 /**
- * A socket that does not keep the process from ending, which postgres.js cannot do by itself. It must not reject: postgres.js would never use that
- * connection of its pool again. So whether the last host (mostly the only one) can be reached is told by the socket, which it hears.
+ * A socket that does not keep the process alive; postgres.js has no option for that. It must not
+ * reject: postgres.js would never use that connection of its pool again. A failure of the last host
+ * (mostly the only one) reaches postgres.js as an event of the socket.
  */
-export async function unreferencedSocket({ host, port, path }: Place): Promise<Socket> {
+export async function unreferencedSocket({ host, port, path }: Target): Promise<Socket> {
   if (path) return unreferenced(connect(path))
   const last = host.length - 1
   for (let index = 0; ; index++) {
     const socket = unreferenced(connect(port[index] ?? 5432, host[index] ?? 'localhost'))
-    // It takes the name that a certificate has to bear from here.
+    // From here it takes the host name to check the certificate against.
     Object.assign(socket, { host: host[index] })
     if (index >= last || (await isOpened(socket))) return socket
   }

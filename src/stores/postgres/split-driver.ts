@@ -1,11 +1,11 @@
-import type { Driver, Ear, EarHandlers, Value } from './driver.js'
+import type { ListenHandlers, PostgresDriver, PostgresListener, Value } from './driver.js'
 
-/** Calls go one way, by a pooler for instance, and messages come another. */
-export class SplitDriver implements Driver {
-  readonly #calls: Driver
-  readonly #messages: Driver
+/** Calls go through one driver, for example to a pooler, and messages come through another. */
+export class SplitDriver implements PostgresDriver {
+  readonly #calls: PostgresDriver
+  readonly #messages: PostgresDriver
 
-  constructor(calls: Driver, messages: Driver) {
+  constructor(calls: PostgresDriver, messages: PostgresDriver) {
     this.#calls = calls
     this.#messages = messages
   }
@@ -22,7 +22,7 @@ export class SplitDriver implements Driver {
     return this.#calls.run(script)
   }
 
-  listen(channel: string, handlers: EarHandlers): Promise<Ear | null> {
+  listen(channel: string, handlers: ListenHandlers): Promise<PostgresListener | null> {
     return this.#messages.listen(channel, handlers)
   }
 

@@ -1,28 +1,31 @@
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import type { PostgresBackend } from './backend.js'
 import { PostgresConnection } from './connection.js'
-import type { PostgresUser } from './user.js'
 
-/** While messages are not heard, whoever is next in line asks so often. */
+/** Poll interval of the next in line while messages are not heard. */
 const ASK_NEXT_EVERY_MS = 200
 
 export class PostgresStore implements Store {
   readonly name = 'postgres'
   readonly capabilities: Capabilities
-  readonly #user: PostgresUser
+  readonly #backend: PostgresBackend
 
-  constructor(user: PostgresUser) {
-    this.#user = user
+  constructor(backend: PostgresBackend) {
+    this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
-      // Their lines are locked until all are done: so many take a few milliseconds.
+      // The lines stay locked until all beats are done: with this many, for a few milliseconds.
       maxBeats: 250,
       get askNextEveryMs() {
-        return user.ears.isHearing ? null : ASK_NEXT_EVERY_MS
+        return backend.isHearing ? null : ASK_NEXT_EVERY_MS
+      },
+      get tellsWanted() {
+        return backend.isHearing
       },
     }
   }
 
   connect(client: ClientContext): Connection {
-    return new PostgresConnection(this.#user, client)
+    return new PostgresConnection(this.#backend, client)
   }
 }

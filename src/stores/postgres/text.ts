@@ -1,7 +1,7 @@
 import { decodeText } from '../../base/text.js'
 import type { ClaimView, LineView, Push, StateValue } from '../../contract/store.js'
 
-/** Names, ids and values are stored in a form without NUL; here they come back. */
+/** Decodes names, ids and values, which are stored without NUL. */
 
 export function decodePush(push: Push): Push {
   switch (push.type) {

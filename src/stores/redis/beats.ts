@@ -1,25 +1,20 @@
 import type { Beat, BeatReply } from '../../contract/store.js'
+import { groupByLine, type LineBeats } from '../shared/beats.js'
 import { explainReply, outOfReach } from './failures.js'
 import { pulseScript } from './lua/pulse.js'
 import { type Names, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
 import type { RedisUser } from './user.js'
 
-/** The beats of one line, by their places in the pulse. */
-interface Group {
-  readonly key: string
-  readonly indexes: number[]
-}
-
 /** Tells all lines of a pulse that we are here: in one call, or in a Cluster in one for each line, all on their way at once. */
 export async function sendBeats(user: RedisUser, names: Names, beats: readonly Beat[]): Promise<BeatReply[]> {
   const replies: BeatReply[] = []
-  const groups = byLine(names, beats)
+  const groups = groupByLine(beats)
   const driver = user.runner.driver ?? (await user.runner.open())
   const calls = driver.isCluster ? groups.map((group) => [group]) : [groups]
   await Promise.all(
     calls.map(async (call) => {
-      const text = await send(user, call, beats)
+      const text = await send(user, names, call, beats)
       const indexes = call.flatMap((group) => group.indexes)
       text.split(',').forEach((reply, place) => {
         replies[indexes[place] ?? 0] = answerOf(reply)
@@ -29,18 +24,13 @@ export async function sendBeats(user: RedisUser, names: Names, beats: readonly B
   return replies
 }
 
-function byLine(names: Names, beats: readonly Beat[]): Group[] {
-  const groups = new Map<string, Group>()
-  beats.forEach(({ resource }, index) => {
-    const known = groups.get(resource)
-    if (known) known.indexes.push(index)
-    else groups.set(resource, { key: names.line(resource), indexes: [index] })
-  })
-  return [...groups.values()]
-}
-
-async function send({ runner, replicas }: RedisUser, groups: readonly Group[], beats: readonly Beat[]) {
-  const keys = groups.map(({ key }) => key)
+async function send(
+  { runner, replicas }: RedisUser,
+  names: Names,
+  groups: readonly LineBeats[],
+  beats: readonly Beat[],
+): Promise<string> {
+  const keys = groups.map(({ resource }) => names.line(resource))
   const args = groups.flatMap(({ indexes }) => [
     String(indexes.length),
     ...indexes.flatMap((index) => beatArguments(beats[index] as Beat)),

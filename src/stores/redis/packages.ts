@@ -1,4 +1,5 @@
-import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
+import type { Loader } from '../../drivers/packages.js'
+import { loadPackage, moduleWith } from '../shared/packages.js'
 import type { Address } from './address.js'
 import type { Driver } from './driver.js'
 import { outOfReach } from './failures.js'

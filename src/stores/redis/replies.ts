@@ -1,11 +1,11 @@
 import type { BeatReply, ClaimReply, ClaimView, Waiting } from '../../contract/store.js'
+import { toUs as toWholeUs } from '../shared/time.js'
 import { fromToken } from './names.js'
 
 /** The words of the scripts, as the contract has them. Durations travel as microseconds. */
 
 export function toUs(ms: number): string {
-  // Beyond this no sum with the clock would be exact; it is a hundred years and more.
-  return String(Math.min(Math.round(ms * 1000), 2 ** 52))
+  return String(toWholeUs(ms))
 }
 
 export function toMs(us: string | undefined): number {

@@ -1,10 +1,11 @@
-import { FAR, findFirst, openLine, removeClaim, settle, takeFence, tellLost, WAITING } from './line.js'
-import type { Names } from './names.js'
+import { fits } from '../../shared/sql.js'
+import { advanceLine, FAR, findFirst, openLine, removeClaim, takeFence, tellLost, WAITING } from './line.js'
+import type { MysqlNames } from './names.js'
 
-/** How a claim asks. */
+/** The modes of a claim, and a release. */
 export const MODE = { try: 0, queue: 1, steal: 2, adopt: 3, release: 4 } as const
 
-/** What a claim says, as parameters or as variables. Durations are microseconds. */
+/** The fields of a claim, as parameters or as variables. Durations are microseconds. */
 export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = [
   ['p_mode', 'TINYINT'],
   ['p_id', 'VARBINARY(255)'],
@@ -23,15 +24,17 @@ export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = 
   ['p_old_fence', 'BIGINT'],
 ]
 
-/** Makes the line of a claim if there is none yet, and takes its lock in the same step, also where another one comes first. */
-export function makeLine(names: Names): string {
+/** Creates the line of a claim if it is missing, and locks it in the same step. */
+export function makeLine(names: MysqlNames): string {
   return `
     INSERT INTO ${names.line} (line, space, resource, last, seen, shift, used, soonest, next_place, last_place, capacity)
       VALUES (v_line, p_space, p_resource, 0, 0, 0, 0, ${FAR}, NULL, 0, 0) ON DUPLICATE KEY UPDATE last = last;${openLine(names)}`
 }
 
-/** Joins the line, which has been settled; the same id again gives its present answer. The answer is in `v_reply`. */
-export function joinLine(names: Names): string {
+/**
+ * Joins the line, after `advanceLine`. The answer is in `v_reply`; a known id gets its present one.
+ */
+export function joinLine(names: MysqlNames): string {
   const { claim } = names
   const grant = `${takeFence('p_floor', 'p_block')}
     SET v_expires = v_now + LEAST(p_lease, COALESCE(p_max_hold, p_lease));
@@ -56,7 +59,7 @@ export function joinLine(names: Names): string {
       SET v_reply = ${WAITING};
     END IF;
   ELSEIF p_mode = ${MODE.adopt} THEN
-    -- What was passed on before it shrank tells of permits that are others' by now.
+    -- The hold may have shrunk since it was exported: its other permits are no longer its own.
     SELECT place, id, client, fence INTO v_place, v_id, v_client, v_fence
       FROM ${claim} WHERE line = v_line AND id = p_old_id AND fence = p_old_fence AND fence > 0 AND permits >= p_permits;
     IF v_place IS NULL THEN
@@ -73,8 +76,8 @@ export function joinLine(names: Names): string {
         FROM ${claim} WHERE line = v_line ORDER BY place LIMIT 1;${tellLost(names)}${removeClaim(names)}
     END WHILE;${grant}
     SELECT COALESCE(MIN(place), 1) - 1 INTO v_place FROM ${claim} WHERE line = v_line;${enter('v_fence', 'v_place')}
-    SET v_used = p_permits, v_tail = GREATEST(v_tail, v_place);${settle(names)}
-  ELSEIF v_next IS NULL AND v_used + p_permits <= v_most THEN${grant}
+    SET v_used = p_permits, v_tail = GREATEST(v_tail, v_place);${advanceLine(names)}
+  ELSEIF v_next IS NULL AND ${fits('v_used', 'p_permits', 'v_most')} THEN${grant}
     SET v_tail = v_tail + 1, v_used = v_used + p_permits;${enter('v_fence', 'v_tail')}
   ELSEIF p_mode = ${MODE.try} THEN
     SET v_reply = '{"status":"refused","reason":"busy"}';
@@ -86,7 +89,7 @@ export function joinLine(names: Names): string {
 }
 
 /** Leaves the line, as holder or as waiter. */
-export function leaveLine(names: Names): string {
+export function leaveLine(names: MysqlNames): string {
   return `
   SET v_place = NULL, v_reply = 'false';
   SELECT place, permits, fence, expires INTO v_place, v_permits, v_fence, v_expires
@@ -95,5 +98,5 @@ export function leaveLine(names: Names): string {
     IF v_expires > v_now THEN
       SET v_reply = 'true';
     END IF;
-  END IF;${settle(names)}`
+  END IF;${advanceLine(names)}`
 }

@@ -1,22 +1,30 @@
-import type { Names } from './names.js'
+import { HIGHEST_FENCE } from '../../../contract/constants.js'
+import { FENCE_LIMIT } from '../../shared/failures.js'
+import { fits, isFenceTooHigh, nextFence } from '../../shared/sql.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * A line, in SQL: what `stores/embedded/lines.ts` does for embedded stores, restated for the server and checked against the same model. Every routine
- * that touches a line is put together from these pieces, which work on the variables of `LINE_VARIABLES`.
+ * The line semantics of the embedded stores, restated in SQL and checked against the same model.
+ * Every routine that touches a line is composed of these pieces, which work on the variables of
+ * `LINE_VARIABLES`.
  *
  * - The row of the line is its lock: nothing of a line is read or changed before `openLine`.
- * - Holds have the places before `v_next`, those that wait the places from it on; so both are found by the primary key.
- * - `v_soonest` is never later than the first deadline in the line, and is looked for only when it has come: a line of thousands costs as much as a short one.
+ * - Holds have the places before `v_next`, waiters the places from it on: the primary key finds
+ *   both.
+ * - `v_soonest` is never later than the first deadline in the line. Lapsed claims are searched only
+ *   when it has come, so a line of thousands costs as much as a short one.
  * - The row is written once, by `closeLine`, and only if something has changed.
- * - A hold that is alone is kept in the row itself (`sql/alone.ts`), until somebody looks closer: `openLine` makes it a claim like any other.
+ * - A hold that is alone is kept in the row itself (`sql/alone.ts`); `openLine` makes it a claim
+ *   like any other.
  */
 
-/** The largest number that JavaScript counts exactly. */
-export const FAR = '9007199254740991'
-/** How far a client's memory of a fence may run ahead of the clock before it is no longer believed (`FLOOR_SKEW_MS`). */
-export const SKEW_US = 60_000_000
+/** Later than any time of a line. */
+export const FAR = HIGHEST_FENCE
 
-/** Microseconds since 1970. SYSDATE is the time of now, not of the beginning of the statement, but in the zone of the session; the other two tell its distance from UTC. */
+/**
+ * Microseconds since 1970. SYSDATE is the present time, not that of the beginning of the statement,
+ * in the session's time zone; the other two give its distance from UTC.
+ */
 export const WALL = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), NOW(6))`
 
 export const LINE_VARIABLES = `
@@ -26,18 +34,22 @@ export const LINE_VARIABLES = `
   DECLARE v_dirty, v_is_alone BOOLEAN DEFAULT FALSE;
   DECLARE v_news LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';`
 
-/** A failure undoes the whole call. */
+/** A failure rolls the whole call back. */
 export const UNDO = `
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;`
 
-/** Gap locks, and reads that show what was there before the line was locked, are what the level below REPEATABLE READ leaves out. */
+/**
+ * READ COMMITTED takes no gap locks, and a read after the lock of the line sees the newest rows.
+ */
 export const BEGIN = `
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;`
 
-/** Locks the line `v_line`; `v_last` is null if there is none. Asks for the time after that, since locking may take a while. */
-export function openLine({ line, claim }: Names): string {
+/**
+ * Locks the line `v_line`, and reads the clock after that. `v_last` null: there is no such line.
+ */
+export function openLine({ line, claim }: MysqlNames): string {
   return `
   SET v_last = NULL, v_is_alone = FALSE;
   SELECT last, seen, shift, used, soonest, next_place, last_place, capacity, declared, pinned, is_alone
@@ -55,7 +67,7 @@ export function openLine({ line, claim }: Names): string {
   END IF;`
 }
 
-export function closeLine({ line }: Names): string {
+export function closeLine({ line }: MysqlNames): string {
   return `
   IF v_dirty THEN
     UPDATE ${line} SET last = v_last, seen = v_now, shift = v_shift, used = v_used, soonest = v_soonest, next_place = v_next,
@@ -63,8 +75,8 @@ export function closeLine({ line }: Names): string {
   END IF;`
 }
 
-/** Where the hold at `v_place` is the only claim of the line, and has no cap: it is kept in the row of the line from now on (`sql/alone.ts`). */
-export function makeAlone({ line, claim }: Names): string {
+/** Moves the hold at `v_place` into the row of the line, if it is alone and has no `maxHold`. */
+export function makeAlone({ line, claim }: MysqlNames): string {
   return `
   UPDATE ${line} AS line JOIN ${claim} AS claim ON claim.line = line.line SET line.is_alone = 1, line.soonest = claim.expires,
       line.alone_block = claim.block, line.alone_since = claim.since, line.alone_id = claim.id, line.alone_client = claim.client,
@@ -79,15 +91,17 @@ export function makeAlone({ line, claim }: Names): string {
 /** The next fence, into `v_fence`. */
 export function takeFence(floor: string, block: string): string {
   return `
-  SET v_fence = GREATEST(v_last + 1, LEAST(${floor} + 1, v_wall + ${SKEW_US}), v_wall);
-  IF v_fence > ${FAR} - (${block} - 1) THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'HOLDFAST_FENCE_LIMIT';
+  SET v_fence = ${nextFence('v_last', floor, 'v_wall')};
+  IF ${isFenceTooHigh('v_fence', block)} THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '${FENCE_LIMIT}';
   END IF;
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
 }
 
-/** News for the client of the claim at `v_place`: in the answer, and in a table for another client than the one that calls (`v_caller`). */
-function tell({ news }: Names, what: 'granted' | 'lost'): string {
+/**
+ * News for the client of the claim at `v_place`: in the answer and, unless it calls, in a table.
+ */
+function tell({ news }: MysqlNames, what: 'granted' | 'lost'): string {
   return `
   SET v_news = CONCAT(v_news, IF(v_news = '', '', ','),
     '["${what}","', HEX(v_line), '","', HEX(v_client), '","', HEX(v_id), '",', v_fence, ']');
@@ -98,13 +112,13 @@ function tell({ news }: Names, what: 'granted' | 'lost'): string {
   END IF;`
 }
 
-/** The claim is taken away from its client. */
-export function tellLost(names: Names): string {
+/** The claim is revoked. */
+export function tellLost(names: MysqlNames): string {
   return tell(names, 'lost')
 }
 
-/** What the claims that are left say of the line. */
-export function countLine({ claim }: Names): string {
+/** Sums up the claims of the line. */
+export function countLine({ claim }: MysqlNames): string {
   return `
   SELECT COALESCE(SUM(IF(fence = 0, 0, permits)), 0), COALESCE(MIN(expires), ${FAR}), MIN(IF(fence = 0, place, NULL))
     INTO v_used, v_soonest, v_next FROM ${claim} WHERE line = v_line;
@@ -112,7 +126,7 @@ export function countLine({ claim }: Names): string {
 }
 
 /** Removes the claim at `v_place`, whose permits and fence are in `v_permits` and `v_fence`. */
-export function removeClaim({ claim }: Names): string {
+export function removeClaim({ claim }: MysqlNames): string {
   return `
   DELETE FROM ${claim} WHERE line = v_line AND place = v_place;
   IF v_fence > 0 THEN
@@ -126,23 +140,23 @@ export function removeClaim({ claim }: Names): string {
   SET v_dirty = TRUE;`
 }
 
-/** Drops the lapsed claims, and promotes. Every call begins or ends with it. */
-export function settle(names: Names): string {
+/** Drops lapsed claims, and promotes: the holds are the longest prefix of the line that fits. */
+export function advanceLine(names: MysqlNames): string {
   const { claim } = names
   return `
   IF v_soonest <= v_now THEN
     DELETE FROM ${claim} WHERE line = v_line AND expires <= v_now;${countLine(names)}
   END IF;
   SET v_place = v_next;
-  -- Where everything is taken there is no need to look at the next one.
+  -- Where all permits are taken, the next claim need not be read.
   WHILE v_place IS NOT NULL AND v_used < COALESCE(v_pinned, v_capacity) DO
     SELECT permits, floor_fence, block, max_hold, expires, id, client
       INTO v_permits, v_floor, v_block, v_max_hold, v_expires, v_id, v_client
       FROM ${claim} WHERE line = v_line AND place = v_place;
-    IF v_used + v_permits > COALESCE(v_pinned, v_capacity) THEN
+    IF NOT ${fits('v_used', 'v_permits', 'COALESCE(v_pinned, v_capacity)')} THEN
       SET v_place = NULL;
     ELSE${takeFence('v_floor', 'v_block')}
-      -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+      -- The waiter's deadline stays: its next pulse proves that it lives, and starts the lease.
       SET v_expires = LEAST(v_expires, COALESCE(v_now + v_max_hold, ${FAR}));
       UPDATE ${claim} SET fence = v_fence, since = v_now, expires = v_expires
         WHERE line = v_line AND place = v_place;
@@ -153,14 +167,14 @@ export function settle(names: Names): string {
   END WHILE;`
 }
 
-/** The answer for a claim that waits at `v_place` until `v_expires`, as an expression; `v_first` is when the first of the holds lapses. */
+/** The answer for a claim that waits at `v_place`; `v_first` is when the first hold lapses. */
 export const WAITING = `CONCAT('{"status":"waiting","presenceMs":', (v_expires - v_now) / 1000,
     ',"isNext":', IF(v_place = v_next, 'true', 'false'),
     ',"freeInMs":', IF(v_place = v_next, COALESCE((v_first - v_now) / 1000, 'null'), 'null'),
     ',"grantsAbove":', v_last, ',"place":', v_place, ',"nextPlace":', v_next, '}')`
 
-/** Only the next one, at `v_place`, needs to know. */
-export function findFirst({ claim }: Names): string {
+/** Only the next in line needs to know. */
+export function findFirst({ claim }: MysqlNames): string {
   return `
   IF v_place = v_next THEN
     SELECT MIN(expires) INTO v_first FROM ${claim} WHERE line = v_line AND place < v_next;
@@ -170,8 +184,8 @@ export function findFirst({ claim }: Names): string {
 export const ANSWER_WITH_NEWS = `
   SELECT CONCAT('{"reply":', v_reply, ',"news":[', v_news, ']}') AS answer;`
 
-/** Puts a routine together. `SQL SECURITY INVOKER`: it may do what the caller may, and does not depend on who made it. */
-export function routine(names: Names, name: string, parameters: string, body: string): string {
+/** A routine. `SQL SECURITY INVOKER`: it has the caller's rights, not its creator's. */
+export function routine(names: MysqlNames, name: string, parameters: string, body: string): string {
   return `CREATE PROCEDURE ${names.routine(name)} (${parameters})
   MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN${body}

@@ -1,7 +1,7 @@
 import { invalid } from '../../../base/errors.js'
 
-/** How the tables and routines of one schema are called: `holdfast_line`. */
-export interface Names {
+/** The names of the tables and routines of one schema: `holdfast_line`. */
+export interface MysqlNames {
   readonly line: string
   readonly claim: string
   readonly news: string
@@ -13,7 +13,7 @@ export interface Names {
   routine(name: string): string
 }
 
-export function namesOf(prefix: unknown = 'holdfast'): Names {
+export function namesOf(prefix: unknown = 'holdfast'): MysqlNames {
   // Routines and tables may have names of 64 characters.
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9_]{1,50}$/.test(prefix))
     throw invalid(`prefix is '${String(prefix)}', but must be up to 50 letters, digits or underscores`)
@@ -29,3 +29,5 @@ export function namesOf(prefix: unknown = 'holdfast'): Names {
     routine: quoted,
   }
 }
+
+export type { MysqlNames as Names }

@@ -1,5 +1,6 @@
 import {
   ANSWER_WITH_NEWS,
+  advanceLine,
   BEGIN,
   closeLine,
   countLine,
@@ -9,21 +10,21 @@ import {
   makeAlone,
   openLine,
   routine,
-  settle,
   takeFence,
   UNDO,
   WAITING,
 } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * Renews holds and keeps places, and tells what became of each. `p_lines` are the keys of the lines, in their order and without anything between;
- * `p_beats` a JSON array with one array of beats for each of them: id in hexadecimal, lease, presence, permits, block. Durations are microseconds.
- * Answers a JSON array with one reply for each beat, in the order of the beats.
+ * Renews holds and keeps places, and answers the state of each. `p_lines` are the keys of the
+ * lines, in their order and without anything between; `p_beats` is a JSON array with one array of
+ * beats for each line: id in hexadecimal, lease, presence, permits, block. Durations are
+ * microseconds. Answers a JSON array with one reply for each beat.
  *
- * The lines are locked in the order of their keys, so that no two pulses can wait for each other.
+ * The lines are locked in the order of their keys, so that two pulses cannot deadlock.
  */
-export function pulseRoutine(names: Names): string {
+export function pulseRoutine(names: MysqlNames): string {
   const { claim } = names
   const beats = `JSON_TABLE(v_beats, '$[*]' COLUMNS (number FOR ORDINALITY, id VARCHAR(510) PATH '$[0]', lease BIGINT PATH '$[1]',
       presence BIGINT PATH '$[2]', permits BIGINT PATH '$[3]', block BIGINT PATH '$[4]'))`
@@ -75,13 +76,13 @@ export function pulseRoutine(names: Names): string {
     SET v_line = SUBSTRING(p_lines, v_number * 32 + 1, 32), v_beats = JSON_EXTRACT(p_beats, CONCAT('$[', v_number, ']'));
     SET v_number = v_number + 1;${openLine(names)}
     SET v_is_single = v_last IS NOT NULL AND JSON_LENGTH(v_beats) = 1 AND JSON_EXTRACT(v_beats, '$[0][3]') = 'null', v_has_shrunk = FALSE;
-    IF v_last IS NOT NULL THEN${settle(names)}
+    IF v_last IS NOT NULL THEN${advanceLine(names)}
     END IF;
-    -- Most pulses are about one claim in a line, and change nothing for others: then it is answered in the same go.
+    -- Most lines have one beat that changes nothing for others: it is answered in one loop.
     IF v_is_single THEN${forEachBeat(refresh + answer)}
     ELSE
       IF v_last IS NOT NULL THEN${forEachBeat(refresh)}
-        IF v_has_shrunk THEN${countLine(names)}${settle(names)}
+        IF v_has_shrunk THEN${countLine(names)}${advanceLine(names)}
         END IF;
       END IF;${forEachBeat(answer)}
     END IF;

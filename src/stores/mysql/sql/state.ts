@@ -1,8 +1,8 @@
 import { BEGIN, routine, UNDO, WALL } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
-/** Reads a state. Answers the number of its newest change (0: there was none), its version (0: there is none), and its value. */
-export function readRoutine(names: Names): string {
+/** Answers the number of the newest change (0: none), the version (0: no value), and the value. */
+export function readRoutine(names: MysqlNames): string {
   return routine(
     names,
     'read',
@@ -14,11 +14,12 @@ export function readRoutine(names: Names): string {
 }
 
 /**
- * Compare-and-set of a state. `p_expect` null: there must be none. `p_value` null deletes. `p_keep`: how many microseconds it is kept; null: until it is
- * deleted. What is deleted leaves the number of its change for a while, so that no version comes twice. Answers whether it was written, whether that has
- * changed anything, and the version (0: there is none) and value as they are now.
+ * Compare-and-set of a state. `p_expect` null: there must be none. `p_value` null deletes.
+ * `p_keep`: how many microseconds it is kept; null: until it is deleted. A deleted state keeps the
+ * number of its change for a while, so that no version comes twice. Answers whether it was written,
+ * whether that has changed anything, and the present version (0: there is no value) and value.
  */
-export function writeRoutine(names: Names): string {
+export function writeRoutine(names: MysqlNames): string {
   const { state } = names
   return routine(
     names,
@@ -28,7 +29,7 @@ export function writeRoutine(names: Names): string {
   DECLARE v_wall, v_last, v_version, v_expires BIGINT DEFAULT 0;
   DECLARE v_value LONGBLOB;
   DECLARE v_is_written, v_has_changed VARCHAR(5) CHARACTER SET utf8mb4 DEFAULT 'false';${UNDO}${BEGIN}
-  -- Takes the lock in the same step, whether there is such a state or not.
+  -- Locks the row in the same step, whether it is new or not.
   INSERT INTO ${state} (state, space, name, value, version, last, expires) VALUES (p_state, p_space, p_name, '', 0, 0, 0)
     ON DUPLICATE KEY UPDATE last = last;
   SELECT last, version, value, expires INTO v_last, v_version, v_value, v_expires FROM ${state} WHERE state = p_state FOR UPDATE;
@@ -38,7 +39,7 @@ export function writeRoutine(names: Names): string {
   END IF;
   IF v_version = COALESCE(p_expect, 0) THEN
     SET v_is_written = 'true';
-    -- Deleting what is not there changes nothing, so there is nothing to tell.
+    -- Deleting a missing value changes nothing, so no client is told.
     IF p_value IS NOT NULL OR v_version > 0 THEN
       SET v_has_changed = 'true';
       SET v_last = GREATEST(v_last + 1, v_wall), v_value = COALESCE(p_value, ''), v_version = IF(p_value IS NULL, 0, v_last);

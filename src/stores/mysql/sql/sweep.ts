@@ -1,14 +1,16 @@
-import { BEGIN, closeLine, LINE_VARIABLES, openLine, routine, settle, UNDO, WALL } from './line.js'
-import type { Names } from './names.js'
+import { advanceLine, BEGIN, closeLine, LINE_VARIABLES, openLine, routine, UNDO, WALL } from './line.js'
+import type { MysqlNames } from './names.js'
 
-/** At most so many of each kind at once; the rest waits for the next time. */
+/** The most of each kind at once; the next call removes more. */
 const MOST = 500
 
 /**
- * Removes what nobody comes by to tidy: the lapsed claims of lines that are not used any more, lines that nobody is in, and states that have ended.
- * Once in `p_every` microseconds, by whoever asks first; 0: at once. Answers how many lines and states it has looked at or removed. A line and a state stay for `p_keep` after their last number, so that a clock set back by less cannot lower it.
+ * Removes lapsed claims of unused lines, empty lines, and ended states. Once in `p_every`
+ * microseconds, for the first client that asks; 0: at once. Answers how many lines and states it
+ * has read or removed. A line and a state stay for `p_keep` after their last number, so that a
+ * clock set back by less cannot lower it.
  */
-export function sweepRoutine(names: Names): string {
+export function sweepRoutine(names: MysqlNames): string {
   const { line, news, state, version } = names
   return routine(
     names,
@@ -30,7 +32,7 @@ export function sweepRoutine(names: Names): string {
     OPEN lapsed;
     FETCH lapsed INTO v_line;
     WHILE NOT v_is_done DO${BEGIN}${openLine(names)}
-      IF v_last IS NOT NULL THEN${settle(names)}${closeLine(names)}
+      IF v_last IS NOT NULL THEN${advanceLine(names)}${closeLine(names)}
       END IF;
       COMMIT;
       SET v_is_done = FALSE, v_count = v_count + 1;

@@ -1,10 +1,11 @@
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
- * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found by their SHA-256, since an index takes
- * 3072 bytes at most. Times are whole microseconds: of a line its own clock, of a state the server's.
+ * The tables. Names are bytes, since collations fold case and ignore trailing spaces, and are found
+ * by their SHA-256, since an index takes 3072 bytes at most. Times are whole microseconds: for a
+ * line by its own clock, for a state by the server's.
  */
-export function tables({ line, claim, news, state, version, rowLock, sessionLock }: Names): string[] {
+export function tables({ line, claim, news, state, version, rowLock, sessionLock }: MysqlNames): string[] {
   const end = 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET = utf8mb4'
   return [
     `CREATE TABLE IF NOT EXISTS ${line} (
@@ -16,12 +17,12 @@ export function tables({ line, claim, news, state, version, rowLock, sessionLock
   shift BIGINT NOT NULL COMMENT 'how far the clock of the line is ahead of the server, whose clock was set back',
   used BIGINT NOT NULL COMMENT 'the permits of all holds',
   soonest BIGINT NOT NULL COMMENT 'no claim of the line lapses before this',
-  next_place BIGINT NULL COMMENT 'the first of those that wait; the places before it hold',
+  next_place BIGINT NULL COMMENT 'the first waiter; the places before it hold',
   last_place BIGINT NOT NULL,
-  capacity BIGINT NOT NULL COMMENT 'what those in the line declare',
+  capacity BIGINT NOT NULL COMMENT 'what the claims of the line declare',
   declared BIGINT NULL COMMENT 'with a pinned capacity: what claimants may still declare',
   pinned BIGINT NULL,
-  is_alone TINYINT NOT NULL DEFAULT 0 COMMENT 'there is one hold, in no other table than this: its id, client and info, and how many fences up to the newest are its own',
+  is_alone TINYINT NOT NULL DEFAULT 0 COMMENT 'the only claim is a hold, kept here: its id, client and info, and how many fences up to the newest are its own',
   alone_block BIGINT NOT NULL DEFAULT 1,
   alone_since BIGINT NOT NULL DEFAULT 0 COMMENT 'when it was granted',
   alone_id VARBINARY(255) NULL,
@@ -47,12 +48,12 @@ export function tables({ line, claim, news, state, version, rowLock, sessionLock
   UNIQUE KEY by_id (line, id)
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${news} (
-  client VARBINARY(255) NOT NULL COMMENT 'who is to be told what became of a claim',
+  client VARBINARY(255) NOT NULL COMMENT 'the owner of the claim',
   at BIGINT NOT NULL COMMENT 'by the clock of the server',
   line BINARY(32) NOT NULL,
   id VARBINARY(255) NOT NULL,
   what ENUM('granted', 'lost') NOT NULL,
-  fence BIGINT NOT NULL COMMENT 'of a claim that waited, and was taken away: its place, below zero',
+  fence BIGINT NOT NULL COMMENT 'of a waiter that was revoked: its place, below zero',
   PRIMARY KEY (client, at, line, id)
 ) ${end}`,
     `CREATE TABLE IF NOT EXISTS ${state} (
@@ -77,7 +78,7 @@ export function tables({ line, claim, news, state, version, rowLock, sessionLock
     `CREATE TABLE IF NOT EXISTS ${version} (
   one TINYINT NOT NULL PRIMARY KEY,
   version INT NOT NULL,
-  swept BIGINT NOT NULL COMMENT 'when somebody last looked for what nobody uses any more'
+  swept BIGINT NOT NULL COMMENT 'when a client last did the maintenance'
 ) ${end}`,
   ]
 }

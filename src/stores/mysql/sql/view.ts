@@ -1,8 +1,8 @@
 import { routine, WALL } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
-/** The columns, or expressions, that tell of a claim. */
-interface Told {
+/** The columns, or expressions, of a claim. */
+interface ClaimColumns {
   readonly id: string
   readonly permits: string
   readonly fence: string
@@ -11,8 +11,8 @@ interface Told {
   readonly expires: string
 }
 
-/** Of the table of claims. */
-export const CLAIM: Told = {
+/** From the table of claims. */
+export const CLAIM: ClaimColumns = {
   id: 'claim.id',
   permits: 'claim.permits',
   fence: "IF(claim.fence = 0, 'null', claim.fence)",
@@ -21,8 +21,8 @@ export const CLAIM: Told = {
   expires: 'claim.expires',
 }
 
-/** Of a hold that is alone in its line. */
-const ALONE: Told = {
+/** From the row of a line whose only claim is a hold. */
+const ALONE: ClaimColumns = {
   id: 'line.alone_id',
   permits: 'line.used',
   fence: 'line.last - line.alone_block + 1',
@@ -31,18 +31,18 @@ const ALONE: Told = {
   expires: 'line.soonest',
 }
 
-/** A claim as `inspect` shows it, as an expression; id and info in hexadecimal, since they may be any bytes. */
-export function viewOf({ id, permits, fence, info, since, expires }: Told, now: string): string {
+/** A claim as `inspect` shows it. Id and info are in hexadecimal: they may be any bytes. */
+export function viewOf({ id, permits, fence, info, since, expires }: ClaimColumns, now: string): string {
   return `CONCAT('{"id":"', HEX(${id}), '","permits":', ${permits}, ',"fence":', ${fence},
     ',"info":"', HEX(${info}), '","ageMs":', (${now} - ${since}) / 1000, ',"expiresInMs":', (${expires} - ${now}) / 1000, '}')`
 }
 
 /**
- * The lines as they are; only reads, and takes no lock. Either one line (`p_line`), or those of a space whose names begin with `p_prefix`,
- * in the order of their names from the one after `p_after` on. One row for each claim, and one for a line without any: resource, capacity, whether
- * it is pinned, claim.
+ * The lines as they are; takes no lock. Either one line (`p_line`), or those of a space whose names
+ * begin with `p_prefix`, in the order of their names after `p_after`. One row for each claim, and
+ * one for a line without any: resource, capacity, whether it is pinned, claim.
  */
-export function viewRoutine(names: Names): string {
+export function viewRoutine(names: MysqlNames): string {
   const { line, claim } = names
   const now = 'GREATEST(v_wall + line.shift, line.seen)'
   const select = (lines: string): string => `

@@ -1,31 +1,31 @@
-/** What operators do: `evict` breaks holds; `resize` pins a capacity, and sends away who can never fit. */
+/** `evict` revokes holds; `resize` pins a capacity, and removes waiters that can never fit. */
 export const operateSql = `
 -- The hold with that fence, or every hold.
 CREATE FUNCTION holdfast.evict(p_space text, p_resource text, p_fence bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-  t holdfast.turn := holdfast.settle(holdfast.open_line(p_space, p_resource, p_channel, false, p_at));
+  t holdfast.opened_line := holdfast.advance(holdfast.open_line(p_space, p_resource, p_channel, false, p_at));
   c holdfast.claim;
-  robbed jsonb := '[]';
+  revoked jsonb := '[]';
 BEGIN
   FOR c IN SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NOT NULL AND d.fence = coalesce(p_fence, d.fence)
     ORDER BY d.place LOOP
-    robbed := robbed || jsonb_build_array(holdfast.view(t.now, c));
-    t := holdfast.rob(t, c);
+    revoked := revoked || jsonb_build_array(holdfast.view(t.now, c));
+    t := holdfast.revoke_claim(t, c);
     t.is_durable := true;
   END LOOP;
-  RETURN holdfast.close_line(holdfast.settle(t), robbed);
+  RETURN holdfast.close_line(holdfast.advance(t), revoked);
 END $$;
 
 CREATE FUNCTION holdfast.resize(p_space text, p_resource text, p_declared bigint, p_capacity bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-  t holdfast.turn := holdfast.settle(holdfast.open_line(p_space, p_resource, p_channel, true, p_at));
+  t holdfast.opened_line := holdfast.advance(holdfast.open_line(p_space, p_resource, p_channel, true, p_at));
   c holdfast.claim;
 BEGIN
   t.declared := p_declared;
   t.pinned := p_capacity;
-  -- Nothing to remember once everybody in the line declares it anyway; until then the line would still go by the old one.
+  -- Once all claims of the line declare it, there is nothing to remember.
   IF p_declared = p_capacity AND NOT EXISTS (SELECT FROM holdfast.claims_of(t.id) d
     WHERE d.expires > t.now AND d.capacity <> p_capacity) THEN
     t.declared := NULL;
@@ -33,11 +33,11 @@ BEGIN
   END IF;
   t.is_changed := true;
   t.is_durable := true;
-  -- A waiter that wants more than there will ever be would bar the line for good: send it away to be told so.
+  -- A waiter that wants more than the capacity would block the line for ever.
   FOR c IN SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.fence IS NULL AND d.expires > t.now AND d.permits > p_capacity
     ORDER BY d.place LOOP
-    t := holdfast.rob(t, c);
+    t := holdfast.revoke_claim(t, c);
   END LOOP;
-  RETURN holdfast.close_line(holdfast.settle(t), 'null');
+  RETURN holdfast.close_line(holdfast.advance(t), 'null');
 END $$;
 `

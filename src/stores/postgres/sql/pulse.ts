@@ -1,15 +1,16 @@
 /**
- * Renews holds and keeps places, and tells what became of each. `p_lines`: `[{ resource, beats: [{ n, id, lease, presence, permits, block, deaf }] }]`;
- * the reply: `[[n, answer], …]`. Lines are locked in the order of their keys, so that two pulses cannot wait for each other.
- * An id that is not in its line is gone, for ever: nothing is created here.
+ * Renews holds and keeps places, and answers the state of each. `p_lines`: `[{ resource, beats: [{
+ * n, id, lease, presence, permits, block, deaf }] }]`; the reply: `[[n, answer], …]`. Lines are
+ * locked in the order of their keys, so that two pulses cannot deadlock. An id that is not in its
+ * line is gone for ever: a pulse creates nothing.
  */
 export const pulseSql = `
 CREATE FUNCTION holdfast.pulse(p_space text, p_lines text, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   l record;
-  t holdfast.turn;
-  -- As texts: adding to a jsonb copies all that is there.
+  t holdfast.opened_line;
+  -- As texts: appending to a jsonb copies all of it.
   answer text;
   replies text[] := '{}';
   news jsonb := '[]';
@@ -18,15 +19,15 @@ BEGIN
   FOR l IN SELECT k.key, e ->> 'resource' AS resource, e -> 'beats' AS beats
     FROM jsonb_array_elements(p_lines::jsonb) e, LATERAL (SELECT holdfast.key_of(p_space, e ->> 'resource') AS key OFFSET 0) k
     ORDER BY k.key LOOP
-    -- Most are about a hold that is alone in its line.
+    -- Most beats are for a hold that is alone in its line.
     answer := CASE WHEN jsonb_array_length(l.beats) = 1 THEN holdfast.renew_sole(l.key, l.beats -> 0, p_at) END;
     IF answer IS NOT NULL THEN
       is_durable := true;
       replies := replies || answer;
       CONTINUE;
     END IF;
-    t := holdfast.settle(holdfast.open_line(p_space, l.resource, p_channel, false, p_at));
-    t := holdfast.settle(holdfast.refresh(t, l.beats));
+    t := holdfast.advance(holdfast.open_line(p_space, l.resource, p_channel, false, p_at));
+    t := holdfast.advance(holdfast.refresh(t, l.beats));
     t := holdfast.reserve(holdfast.beat_replies(t, l.beats), l.beats);
     IF t.is_changed THEN
       PERFORM holdfast.write_line(t);
@@ -39,8 +40,8 @@ BEGIN
   RETURN holdfast.answer(('[' || array_to_string(replies, ',') || ']')::jsonb, news, is_durable);
 END $$;
 
--- One by one: a join, planned while the table was small, reads the whole line for each beat.
-CREATE FUNCTION holdfast.refresh(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+-- One by one: a join that was planned while the table was small reads the whole line for each beat.
+CREATE FUNCTION holdfast.refresh(t holdfast.opened_line, p_beats jsonb) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
   b record;
   is_held boolean;
@@ -60,7 +61,7 @@ BEGIN
   RETURN t;
 END $$;
 
-CREATE FUNCTION holdfast.beat_replies(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+CREATE FUNCTION holdfast.beat_replies(t holdfast.opened_line, p_beats jsonb) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 BEGIN
   SELECT jsonb_agg(jsonb_build_array(b.n, CASE
       WHEN c.id IS NULL THEN '{"status": "gone"}'
@@ -72,8 +73,8 @@ BEGIN
   RETURN t;
 END $$;
 
--- Further fences, for those that ask for a block and hold.
-CREATE FUNCTION holdfast.reserve(t holdfast.turn, p_beats jsonb) RETURNS holdfast.turn LANGUAGE plpgsql AS $$
+-- Further fences for holds whose beat asks for a block.
+CREATE FUNCTION holdfast.reserve(t holdfast.opened_line, p_beats jsonb) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 DECLARE
   b record;
   fence bigint;

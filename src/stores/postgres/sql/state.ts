@@ -1,6 +1,7 @@
 /**
- * States: small versioned values. A deleted one stays for a while with version 0, so that no version comes twice. Whoever watches reads
- * with the row locked: no change can slip in between what was read and the watch.
+ * States: small versioned values. A deleted one stays for a while with version 0, so that no
+ * version comes twice. A watch reads with the row locked: no change can come between the value and
+ * the watch.
  */
 export const stateSql = `
 CREATE FUNCTION holdfast.lock_state(p_key bytea) RETURNS holdfast.state LANGUAGE plpgsql AS $$
@@ -16,7 +17,7 @@ BEGIN
   RETURN s;
 END $$;
 
--- null: there is none, or its time is over.
+-- null: there is none, or it has expired.
 CREATE FUNCTION holdfast.state_value(s holdfast.state, p_wall bigint) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN s.version > 0 AND coalesce(s.expires > p_wall, true)
     THEN jsonb_build_object('version', s.version, 'value', s.value) END
@@ -38,20 +39,21 @@ BEGIN
   RETURN holdfast.state_value(s, wall);
 END $$;
 
--- Compare-and-set. p_expect null: there must be none. p_value null deletes. p_keep: how long it is kept; null: until it is deleted.
+-- Compare-and-set. p_expect null: there must be none. p_value null deletes. p_keep: how long it is
+-- kept; null: until it is deleted.
 CREATE FUNCTION holdfast.write(p_space text, p_name text, p_expect bigint, p_value text, p_keep bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   s holdfast.state := holdfast.lock_state(holdfast.key_of(p_space, p_name));
   wall bigint := holdfast.clock(p_at);
   before jsonb := holdfast.state_value(s, wall);
-  t holdfast.turn;
+  t holdfast.opened_line;
   w record;
 BEGIN
   IF (before ->> 'version')::bigint IS DISTINCT FROM p_expect THEN
     RETURN holdfast.answer(jsonb_build_object('written', false, 'current', before), '[]', false);
   ELSIF before IS NULL AND p_value IS NULL THEN
-    -- Deleting what is not there changes nothing, so there is nothing to tell.
+    -- Deleting a missing value changes nothing, so no watcher is told.
     RETURN holdfast.answer('{"written": true, "current": null}', '[]', false);
   END IF;
   s.last := greatest(s.last + 1, wall);

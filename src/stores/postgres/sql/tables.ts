@@ -1,9 +1,11 @@
 /**
- * The tables; docs/stores/postgres.md says what the columns mean. Times are whole microseconds. A line and its claims are rewritten
- * all the time: room on the page keeps new versions beside the old ones, so that no index has to change.
+ * The tables; docs/stores/postgres.md says what the columns mean. Times are whole microseconds.
+ * Lines and claims are updated often: free space on each page keeps new versions there, so that no
+ * index has to change.
  *
- * Routines keep their plans, which may have been made while a table was empty. So no index but the right one can serve a question: the
- * key of a claim begins with its id, since by its line it would find ten thousand that wait where one hold is wanted.
+ * Routines keep their plans, which may have been made while a table was empty. So only the right
+ * index can serve a query: the key of a claim begins with its id, because by line it would find all
+ * waiters.
  */
 export const tablesSql = `
 CREATE TABLE holdfast.meta (

@@ -1,22 +1,22 @@
 import { CLAIM_VALUES, joinLine, leaveLine, MODE, makeLine } from './claim.js'
 import {
   ANSWER_WITH_NEWS,
+  advanceLine,
   BEGIN,
   closeLine,
   LINE_VARIABLES,
   openLine,
   routine,
-  settle,
   UNDO,
 } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 const REPLY = `
   DECLARE v_most BIGINT;
   DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4;`
 
 /** One claim. `p_at` is the time, for tests; null: the server's clock. */
-export function joinRoutine(names: Names): string {
+export function joinRoutine(names: MysqlNames): string {
   const values = CLAIM_VALUES.map(([name, type]) => `${name} ${type}`).join(', ')
   return routine(
     names,
@@ -24,13 +24,13 @@ export function joinRoutine(names: Names): string {
     `v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, ${values}, p_at BIGINT`,
     `${LINE_VARIABLES}${REPLY}${UNDO}${BEGIN}${openLine(names)}
   IF v_last IS NULL THEN${makeLine(names)}
-  END IF;${settle(names)}${joinLine(names)}${closeLine(names)}
+  END IF;${advanceLine(names)}${joinLine(names)}${closeLine(names)}
   COMMIT;${ANSWER_WITH_NEWS}`,
   )
 }
 
 /** One release. */
-export function leaveRoutine(names: Names): string {
+export function leaveRoutine(names: MysqlNames): string {
   return routine(
     names,
     'leave',
@@ -44,10 +44,11 @@ export function leaveRoutine(names: Names): string {
 }
 
 /**
- * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array for each: the values of a claim, bytes in hexadecimal;
- * of a release just the mode and the id. Answers a JSON array of their replies.
+ * Several claims and releases of one line, in their order. `p_calls` is a JSON array with an array
+ * for each: the values of a claim, bytes in hexadecimal; of a release just the mode and the id.
+ * Answers a JSON array of their replies.
  */
-export function turnRoutine(names: Names): string {
+export function callsRoutine(names: MysqlNames): string {
   const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
   const columns = CLAIM_VALUES.map(
     ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,
@@ -56,12 +57,12 @@ export function turnRoutine(names: Names): string {
     type.startsWith('VARBINARY') ? `UNHEX(calls.${name.slice(2)})` : `calls.${name.slice(2)}`,
   )
   const fetch = `
-    -- Also what was looked for in vain has set it.
+    -- A SELECT without a row has set it, too.
     SET v_is_done = FALSE;
     FETCH calls INTO ${CLAIM_VALUES.map(([name]) => name).join(', ')};`
   return routine(
     names,
-    'turn',
+    'calls',
     'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
   DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
@@ -69,7 +70,7 @@ export function turnRoutine(names: Names): string {
   DECLARE calls CURSOR FOR SELECT ${values.join(', ')}
     FROM JSON_TABLE(p_calls, '$[*]' COLUMNS (number FOR ORDINALITY, ${columns.join(', ')})) AS calls ORDER BY calls.number;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}${BEGIN}${openLine(names)}
-  IF v_last IS NOT NULL THEN${settle(names)}
+  IF v_last IS NOT NULL THEN${advanceLine(names)}
   END IF;
   OPEN calls;${fetch}
   WHILE NOT v_is_done DO

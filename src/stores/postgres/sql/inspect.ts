@@ -1,6 +1,10 @@
-/** What only looks, and what tidies up. */
-export const lookSql = `
--- A line as it is, whoever changes it meanwhile.
+import { MAINTENANCE_INTERVAL_MS } from '../../shared/time.js'
+
+const INTERVAL_US = MAINTENANCE_INTERVAL_MS * 1000
+
+/** Reading lines, and the maintenance. */
+export const inspectSql = `
+-- A line as it is; takes no lock.
 CREATE FUNCTION holdfast.line_view(l holdfast.line, p_at bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 DECLARE
   now bigint := greatest(holdfast.clock(p_at) + l.shift, l.seen);
@@ -12,12 +16,12 @@ BEGIN
   RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
 END $$;
 
-CREATE FUNCTION holdfast.look_at(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+CREATE FUNCTION holdfast.inspect_line(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
   SELECT holdfast.line_view(l, p_at)::text FROM holdfast.line l WHERE l.key = holdfast.key_of(p_space, p_resource)
 $$;
 
--- The next lines after a key, and where to go on; null: that was all.
-CREATE FUNCTION holdfast.look(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+-- The next lines after a key, and the key to go on from; null: there are no more.
+CREATE FUNCTION holdfast.inspect_page(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
   SELECT jsonb_build_object('lines', coalesce(jsonb_agg(holdfast.line_view(l, p_at)), '[]'),
       'next', CASE WHEN count(*) = p_most THEN (array_agg(encode(l.key, 'hex') ORDER BY l.key DESC))[1] END)::text
     FROM (SELECT * FROM holdfast.line
@@ -25,9 +29,10 @@ CREATE FUNCTION holdfast.look(p_space text, p_prefix text, p_after text, p_most 
       ORDER BY key LIMIT p_most) l
 $$;
 
--- Removes what nobody uses any more; for whoever comes by, or for a scheduled job. A line stays until the clock has passed its fence, so that no
--- fence comes twice, and as long as its capacity is pinned. Passes over what is being used. Says how many lines it has removed.
-CREATE FUNCTION holdfast.sweep(p_retention bigint DEFAULT 60000000, p_most integer DEFAULT 1000, p_at bigint DEFAULT NULL)
+-- Removes unused lines and states. A line stays while its capacity is pinned, and until the clock
+-- has passed its fence, so that no fence comes twice. Skips locked rows. Gives the number of
+-- removed lines.
+CREATE FUNCTION holdfast.sweep(p_retention bigint DEFAULT ${INTERVAL_US}, p_most integer DEFAULT 1000, p_at bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   wall bigint := holdfast.clock(p_at);
@@ -52,16 +57,16 @@ BEGIN
   DELETE FROM holdfast.advisory_fence f USING (
     SELECT key FROM holdfast.advisory_fence WHERE last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
   ) old WHERE f.key = old.key;
-  DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, 60000000);
+  DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, ${INTERVAL_US});
   RETURN removed;
 END $$;
 
--- The same, if nobody has done it in the last minute.
-CREATE FUNCTION holdfast.sweep_now_and_then(p_retention bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+-- The same, unless another client has done it within the maintenance interval.
+CREATE FUNCTION holdfast.sweep_if_due(p_retention bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   wall bigint := holdfast.clock(NULL);
 BEGIN
-  PERFORM FROM holdfast.meta WHERE abs(wall - swept) > 60000000 FOR UPDATE SKIP LOCKED;
+  PERFORM FROM holdfast.meta WHERE abs(wall - swept) > ${INTERVAL_US} FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
     RETURN 0;
   END IF;

@@ -1,24 +1,29 @@
+import { hasFencesLeft, lineClock, nextFence } from '../../shared/sql.js'
+
+const NOW = lineClock('wall')
+
 /**
- * The short way, for a single claim or release and the commonest case: a free lock is taken, or one that nobody has asked for since is given back. One conditional
- * UPDATE, which is also the lock of the line: a hold that is alone lives in the line's row, as the call that took it, until somebody opens the line.
- * Whatever is not as simple takes the long way, `calls`, with the same answer. `p_call` is one of its requests.
+ * The fast path of a single claim or release: a free lock is acquired, or a hold is released that
+ * no other claim waits for. It is one conditional UPDATE, which also locks the line. A hold that is
+ * alone lives in the line's row, as the call that acquired it, until another call opens the line.
+ * All other cases go to `calls`, with the same answer. `p_call` is one of its requests.
  */
-export const shortWaySql = `
+export const fastPathSql = `
 CREATE FUNCTION holdfast.take(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   r holdfast.request := jsonb_populate_record(NULL::holdfast.request, p_call::jsonb);
   k bytea := holdfast.key_of(p_space, p_resource);
-  -- May be the time before somebody else's turn is over: the line's clock does not go back, and the lease ends the sooner.
+  -- Read before the line is locked: the line's clock does not go back, and the lease ends earlier.
   wall bigint := holdfast.clock(p_at);
   l holdfast.line;
 BEGIN
-  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity AND r.block <= 1000000 THEN
-    UPDATE holdfast.line SET last = greatest(last + 1, least(r.floor + 1, wall + 60000000), wall) + r.block - 1,
-        seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall, places = places + 1,
-        used = r.permits, capacity = r.capacity, soonest = greatest(wall + shift, seen) + least(r.lease, r.max_hold),
-        sole = r.id, since = greatest(wall + shift, seen), call = p_call, channel = p_channel
-      WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND last < 9000000000000000
+  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity THEN
+    UPDATE holdfast.line SET last = ${nextFence('last', 'r.floor', 'wall')} + r.block - 1,
+        seen = ${NOW}, shift = ${NOW} - wall, places = places + 1,
+        used = r.permits, capacity = r.capacity, soonest = ${NOW} + least(r.lease, r.max_hold),
+        sole = r.id, since = ${NOW}, call = p_call, channel = p_channel
+      WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND ${hasFencesLeft('last', 'wall', 'r.block')}
       RETURNING * INTO l;
   END IF;
   IF l.id IS NULL THEN
@@ -37,7 +42,7 @@ DECLARE
   now bigint;
   expiry bigint;
 BEGIN
-  UPDATE holdfast.line SET seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall,
+  UPDATE holdfast.line SET seen = ${NOW}, shift = ${NOW} - wall,
       used = 0, capacity = NULL, sole = NULL, call = NULL, channel = NULL
     WHERE key = k AND sole = p_id
     RETURNING seen, soonest INTO now, expiry;
@@ -48,15 +53,15 @@ BEGIN
   RETURN jsonb_build_object('reply', jsonb_build_array(expiry > now), 'news', jsonb '[]');
 END $$;
 
--- Puts a hold that is the only claim of its line into the line's row, from where it is renewed the short way.
-CREATE FUNCTION holdfast.make_sole(t holdfast.turn, p_id text) RETURNS void LANGUAGE plpgsql AS $$
+-- Moves a hold that is alone in its line into the line's row, where the fast path renews it.
+CREATE FUNCTION holdfast.make_sole(t holdfast.opened_line, p_id text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   c holdfast.claim;
 BEGIN
   IF t.next IS NOT NULL OR t.pinned IS NOT NULL OR t.used = 0 THEN
     RETURN;
   END IF;
-  -- Its fences are the last ones, and no permit is another's.
+  -- It has the newest fences and all used permits.
   DELETE FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id AND d.permits = t.used AND d.fence + d.block - 1 = t.last RETURNING d.* INTO c;
   IF c.id IS NOT NULL THEN
     UPDATE holdfast.line SET sole = c.id, since = c.since, channel = c.channel, call = jsonb_build_object('id', c.id, 'client', c.client,
@@ -65,7 +70,7 @@ BEGIN
   END IF;
 END $$;
 
--- Renews a hold that is alone, and gives its answer to a beat; null: it is not, or there is more to do than that.
+-- Renews a hold that is alone, and answers its beat; null: not alone, or the beat asks for more.
 CREATE FUNCTION holdfast.renew_sole(p_key bytea, p_beat jsonb, p_at bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   wall bigint := holdfast.clock(p_at);
@@ -75,9 +80,9 @@ BEGIN
   IF p_beat ? 'permits' OR p_beat ? 'block' THEN
     RETURN NULL;
   END IF;
-  UPDATE holdfast.line SET seen = greatest(wall + shift, seen), shift = greatest(wall + shift, seen) - wall,
-      soonest = greatest(soonest, least(greatest(wall + shift, seen) + p_lease, since + (call::json ->> 'max_hold')::bigint))
-    WHERE key = p_key AND sole = p_beat ->> 'id' AND soonest > greatest(wall + shift, seen)
+  UPDATE holdfast.line SET seen = ${NOW}, shift = ${NOW} - wall,
+      soonest = greatest(soonest, least(${NOW} + p_lease, since + (call::json ->> 'max_hold')::bigint))
+    WHERE key = p_key AND sole = p_beat ->> 'id' AND soonest > ${NOW}
     RETURNING * INTO l;
   IF l.id IS NULL THEN
     RETURN NULL;

@@ -1,0 +1,58 @@
+import { encodeText } from '../../base/text.js'
+import type { Beat, ClaimRequest } from '../../contract/store.js'
+import { groupByLine } from '../shared/beats.js'
+import { toUs } from '../shared/time.js'
+import type { Value } from './driver.js'
+
+/** A claim or release, as the SQL type `request` has it. */
+export interface PostgresRequest {
+  readonly mode: ClaimRequest['mode'] | 'release'
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+/** `isDeaf`: the client would not hear a push. */
+export function claimRequest(request: ClaimRequest, client: string, isDeaf: boolean): PostgresRequest {
+  const { mode, permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
+  return {
+    mode,
+    id: encodeText(request.id),
+    client,
+    permits,
+    capacity,
+    lease: toUs(leaseMs),
+    presence: toUs(presenceMs),
+    max_hold: maxHoldMs === null ? null : toUs(maxHoldMs),
+    floor,
+    block,
+    info: encodeText(request.info),
+    ...(isDeaf ? { deaf: true } : {}),
+    ...(adopts ? { old: encodeText(adopts.id), old_fence: adopts.fence } : {}),
+  }
+}
+
+export function releaseRequest(id: string): PostgresRequest {
+  return { mode: 'release', id: encodeText(id) }
+}
+
+/** The routine for these requests, with its arguments: only `calls` takes several. */
+export function routineFor(requests: readonly PostgresRequest[]): { routine: string; values: Value[] } {
+  const [only] = requests
+  if (only && requests.length === 1)
+    return { routine: only.mode === 'release' ? 'give_back' : 'take', values: [JSON.stringify(only)] }
+  const claims = requests.filter(({ mode }) => mode !== 'release').length
+  return { routine: 'calls', values: [JSON.stringify(requests), String(claims)] }
+}
+
+/** The beats as the routine `pulse` takes them. */
+export function pulseLines(beats: readonly Beat[], isDeaf: boolean): string {
+  const lines = groupByLine(beats).map(({ resource, indexes }) => ({
+    resource: encodeText(resource),
+    beats: indexes.map((n) => {
+      const { id, leaseMs, presenceMs, permits, block } = beats[n] as Beat
+      const beat = { n, id: encodeText(id), lease: toUs(leaseMs), presence: toUs(presenceMs), permits, block }
+      return isDeaf ? { ...beat, deaf: true } : beat
+    }),
+  }))
+  return JSON.stringify(lines)
+}

@@ -1,0 +1,14 @@
+import type { Finding } from '../../contract/store.js'
+
+/** Differences below this are ignored: a message takes time, too. */
+const CLOCK_MS = 1000
+
+/** Compares a server's clock with this machine's, read before and after the question. */
+export function checkClock(serverMs: number, beforeMs: number, afterMs: number): Finding {
+  const about = 'clock'
+  const apartMs = Math.max(0, beforeMs - serverMs, serverMs - afterMs)
+  if (apartMs < CLOCK_MS)
+    return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
+  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  return { level: 'risk', about, text }
+}
