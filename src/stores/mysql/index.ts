@@ -3,22 +3,22 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { mysqlSessionLock, type SessionLock } from '../../database-locks/mysql/session-lock.js'
+import { type MysqlSqlTransaction, mysqlTransactionLock } from '../../database-locks/mysql/transactions.js'
+import type { TransactionLock } from '../../database-locks/transactions/lock.js'
 import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlConnection } from './connection.js'
 import { Driver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
-import { sessionLockOfPool } from './sessions/index.js'
-import type { SessionLock } from './sessions/lock.js'
 import { namesOf } from './sql/names.js'
-import { lockOfPool, type SqlTransaction } from './transactions/index.js'
-import type { TransactionLock } from './transactions/lock.js'
 import { MysqlUser, type MysqlUserOptions } from './user.js'
 
+export type { SessionHold, SessionLock } from '../../database-locks/mysql/session-lock.js'
+export type { MysqlSqlTransaction as SqlTransaction } from '../../database-locks/mysql/transactions.js'
+export type { SessionLockOptions } from '../../database-locks/sessions/acquire.js'
+export type { TransactionLock } from '../../database-locks/transactions/lock.js'
+export type { TransactionLockOptions } from '../../database-locks/transactions/options.js'
 export type { MysqlPool } from './driver.js'
-export type { SessionHold } from './sessions/hold.js'
-export type { SessionLock, SessionLockOptions } from './sessions/lock.js'
-export type { SqlTransaction } from './transactions/index.js'
-export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
 export interface MysqlOptions {
   /** What the names of all tables and routines begin with. `holdfast` unless told. */
@@ -114,12 +114,12 @@ function userOfUrl(url: string, options: MysqlOptions): MysqlUser {
  * await pool.end()
  * ```
  */
-export function transactionLock<Tx = SqlTransaction>(
+export function transactionLock<Tx = MysqlSqlTransaction>(
   pool: MysqlPool,
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): TransactionLock<Tx> {
   checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
-  return lockOfPool<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
+  return mysqlTransactionLock<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
 /**
@@ -143,7 +143,7 @@ export function sessionLock(
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): SessionLock {
   checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
-  return sessionLockOfPool(pool, namesOf(options.prefix), options.createSchema ?? true)
+  return mysqlSessionLock(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
 /** The users of each pool, by their settings: however many store values are made of a pool, its clients tell each other directly. */
