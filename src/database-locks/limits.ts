@@ -1,7 +1,7 @@
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 
-/** Shortest time that the pool and the server get before a call fails, however short its `wait` is. */
+/** The least time that the pool and the server get to answer, however short the `wait` is. */
 export const ANSWER_MS = 2000
 
 /** A pool whose connections are all lent and a server that accepts none look the same from here. */

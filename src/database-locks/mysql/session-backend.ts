@@ -78,7 +78,7 @@ export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnectio
     return null
   }
 
-  /** Finds the connection by the mark: an ID that a proxy has told may be that of another client. */
+  /** Finds the connection by the mark: an ID told by a proxy may be that of another client. */
   async cancel({ connection: waiting }: MysqlSession, _lock: SessionLockId, by: MysqlSession): Promise<void> {
     const where = `info LIKE 'SELECT GET_LOCK(%/* ${waiting.waitMark} */'`
     const [id] = await by.run((connection) =>

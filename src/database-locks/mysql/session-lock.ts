@@ -19,7 +19,7 @@ import { sessionLockName } from './session-lock-name.js'
  *
  * const pool = createPool('mysql://app:secret@localhost:3306/app')
  * const hold = await sessionLock(pool).acquire('nightly-report')
- * hold.signal.addEventListener('abort', () => console.log('the connection is gone, and the lock with it'))
+ * hold.signal.addEventListener('abort', () => console.log('the lock is lost'))
  * console.log(hold.fence)
  * if (!(await hold.release())) console.log('it had been lost')
  * await pool.end()

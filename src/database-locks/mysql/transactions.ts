@@ -11,9 +11,12 @@ import { RowLockBusy } from './row-lock.js'
 import { MysqlLockTable } from './table.js'
 import { MysqlTransaction } from './transaction.js'
 
-/** The part of a connection that most work needs; name your driver's own type to have all of it. */
+/** The part of a connection that most work needs. To have all of it, name your driver's type. */
 export interface MysqlSqlTransaction {
-  /** Runs a statement in the transaction. What it resolves with is the driver's own: `[rows, fields]` with mysql2, the rows with mariadb. */
+  /**
+   * Runs a statement in the transaction. The result is that of the driver: `[rows, fields]` with
+   * mysql2, the rows with mariadb.
+   */
   // biome-ignore lint/suspicious/noExplicitAny: rows are what the statement makes of them.
   query(sql: string, values?: unknown[]): Promise<any>
 }

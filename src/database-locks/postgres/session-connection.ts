@@ -48,7 +48,7 @@ export class PgSessionConnection implements SessionConnection {
     this.#client.release(true)
   }
 
-  /** Without an answer of the server the client has given up the statement, by a timeout of its own. */
+  /** Without an answer, the client has given up a statement that the server may still run. */
   isFatal(error: unknown): boolean {
     return !isAnswer(error)
   }

@@ -6,7 +6,7 @@ import { inSchema } from '../../stores/postgres/schema.js'
 import type { LockTransaction, LockWait } from '../transactions/backend.js'
 import type { PostgresStatements } from './statements.js'
 
-/** A wait with a signal is cut into pieces: the server ends a waiting statement only at its timeout. */
+/** A wait with a signal is cut into pieces: the server ends a wait only at its timeout. */
 const PIECE_MS = 1000
 const PIECES_SAVEPOINT = 'holdfast_pieces'
 

@@ -14,7 +14,10 @@ import { postgresJsTransactions } from './postgres-js-transactions.js'
 import type { RunPostgresTransaction } from './statements.js'
 import { PostgresTransaction } from './transaction.js'
 
-/** The part of a transaction of `pg` that most work needs; name your driver's own type to have all of it. */
+/**
+ * The part of a transaction of `pg` that most work needs. To have all of it, name your driver's own
+ * type.
+ */
 export interface PostgresSqlTransaction {
   /** Runs a statement in the transaction. */
   // biome-ignore lint/suspicious/noExplicitAny: rows are what the statement makes of them.

@@ -15,7 +15,7 @@ export interface SessionBackend<C extends SessionConnection> {
   poolSize(): number
   /** Takes a connection out of the pool. Calls `onEnd` once if it ends before it is closed. */
   open(onEnd: (reason: HoldfastError) => void): Promise<DatabaseSession<C>>
-  /** Takes those of the locks that are free; resolves with their fences by key. Takes none if it rejects. */
+  /** Takes the free locks; resolves with their fences by key. Takes none if it rejects. */
   tryAll(session: DatabaseSession<C>, locks: readonly SessionLockId[]): Promise<ReadonlyMap<string, number>>
   /**
    * Waits in the server's queue; resolves with the fence, or with null after `ms` or a cancel. Takes
@@ -29,6 +29,6 @@ export interface SessionBackend<C extends SessionConnection> {
   unlock(session: DatabaseSession<C>, key: string): Promise<boolean>
   /** Turns a driver's error into one of ours. Ours stay unchanged. */
   explain(error: unknown): HoldfastError
-  /** Whether to retry for a while before waiters are told. `session` is undefined if none was opened. */
+  /** Whether to retry for a while before waiters are told. No `session`: none could be opened. */
   isTransient(error: unknown, session: DatabaseSession<C> | undefined): boolean
 }

@@ -9,11 +9,14 @@ export interface SessionGrant {
   release(): Promise<boolean>
 }
 
-/** A lock that a session holds. It has no lease: it lasts until it is released, or its connection ends. */
+/** A lock that a session holds: until it is released, or its connection ends. It has no lease. */
 export abstract class SessionBoundHold<Name extends string | bigint> implements AsyncDisposable {
   /** The name that was locked. */
   readonly resource: Name
-  /** Greater than the fence of every earlier hold of this lock that Holdfast granted. Pass it to the guard that checks fences. */
+  /**
+   * Greater than the fence of every earlier hold of this lock that Holdfast granted. Pass it to the
+   * guard that checks fences.
+   */
   readonly fence: number
   readonly #grant: SessionGrant
   readonly #controller = new AbortController()
@@ -34,7 +37,10 @@ export abstract class SessionBoundHold<Name extends string | bigint> implements 
     return this.#released === undefined && !this.signal.aborted
   }
 
-  /** Aborts when the hold is lost with its connection, with a HOLD_LOST error as its reason. A release does not abort it. */
+  /**
+   * Aborts when the hold is lost with its connection, with a HOLD_LOST error as its reason. A
+   * release does not abort it.
+   */
   get signal(): AbortSignal {
     return this.#controller.signal
   }

@@ -28,7 +28,7 @@ export interface SessionHolder<C extends SessionConnection> {
 
 const FIRST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 250
-/** A lock that was busy this recently is waited for in the server without asking whether it is free. */
+/** A lock that was busy this recently is waited for in the server without a poll before. */
 const BUSY_MS = 1000
 
 /**

@@ -54,7 +54,10 @@ export class SessionLocks<C extends SessionConnection> {
     this.#update()
   }
 
-  /** Ends a wait at its deadline. It is refused only if the server answers, or this process holds the lock. */
+  /**
+   * Ends a wait at its deadline. The waiter is refused only if the server answers, or this process
+   * holds the lock.
+   */
   async expire({ key }: SessionLockId, waiter: LockWaiter): Promise<void> {
     const queue = this.#queues.get(key)
     // A question that was sent is answered, or its session ends.
@@ -146,7 +149,7 @@ export class SessionLocks<C extends SessionConnection> {
     return wasHeld
   }
 
-  /** A session that may still hold the lock is destroyed: its connection must not return to the pool. */
+  /** Destroys a session that may still hold the lock: the pool must not get it back. */
   async #unlock(session: DatabaseSession<C>, queue: LockQueue<C>): Promise<boolean> {
     try {
       return await this.#backend.unlock(session, queue.key)
@@ -156,7 +159,7 @@ export class SessionLocks<C extends SessionConnection> {
     }
   }
 
-  /** If no session of this pool can wait, other processes that poll get a chance before our next waiter. */
+  /** Where all processes poll, others get a chance before our next waiter. */
   #markReleased(queue: LockQueue<C>): void {
     queue.markReleased()
     if (this.#waiting.limit === 0) queue.pollLater(this.#env)

@@ -22,7 +22,7 @@ export interface ConnectionEvents {
   removeListener(event: 'error' | 'end', listener: (reason?: unknown) => void): unknown
 }
 
-export interface SessionSettings {
+export interface DatabaseSessionSettings {
   readonly env: Env
   /** An idle connection is pinged at this interval. */
   readonly pingEveryMs: number
@@ -37,7 +37,7 @@ const END_EVENTS = ['error', 'end'] as const
 /** A connection taken out of a pool for as long as it holds locks: they end with it. */
 export class DatabaseSession<C extends SessionConnection> {
   readonly connection: C
-  readonly #settings: SessionSettings
+  readonly #settings: DatabaseSessionSettings
   #hasEnded = false
   /** Statements run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
@@ -46,7 +46,7 @@ export class DatabaseSession<C extends SessionConnection> {
   #cancelPing: Cancel = nothing
   readonly #onEnd = (reason?: unknown): void => this.#end(reason)
 
-  constructor(connection: C, settings: SessionSettings) {
+  constructor(connection: C, settings: DatabaseSessionSettings) {
     this.connection = connection
     this.#settings = settings
     for (const event of END_EVENTS) connection.events.on(event, this.#onEnd)
@@ -120,7 +120,7 @@ export class DatabaseSession<C extends SessionConnection> {
     this.#cancelPing = env.timer(pingEveryMs, onTime, { keepAlive: false })
   }
 
-  /** The listeners stay: a destroyed connection may still emit errors, which would end the process. */
+  /** The listeners stay: without them, errors of a destroyed connection would end the process. */
   #end(reason: unknown): void {
     if (!this.#finish()) return
     quietly(() => this.connection.destroy())

@@ -4,7 +4,7 @@ import type { LockTransaction } from './backend.js'
 
 const frames = new AsyncLocalStorage<TransactionFrame>()
 
-/** The transaction that the work of a run belongs to. Nested runs find it by their async context. */
+/** The transaction that the work of a run is in. Nested runs find it by their async context. */
 export class TransactionFrame {
   readonly #lock: object
   readonly #transaction: LockTransaction
@@ -37,7 +37,7 @@ export class TransactionFrame {
   }
 
   /**
-   * Runs nested work in a savepoint, with the name locked by `lock` if it is not yet. One at a time:
+   * Runs nested work in a savepoint, and locks the name if it is not locked yet. One at a time:
    * nested runs share a connection, and savepoints are a stack.
    */
   nested<T>(

@@ -3,7 +3,7 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
 import type { LockTransaction, TransactionBackend } from './backend.js'
 import { TransactionFrame } from './frame.js'
-import { type LockRequest, readRequest, type TransactionLockOptions } from './options.js'
+import { readRequest, type TransactionLockOptions, type TransactionLockRequest } from './options.js'
 import { TransactionStart } from './start.js'
 
 /**
@@ -62,7 +62,7 @@ export class TransactionLock<Tx> {
   }
 
   async #runOutermost<T>(
-    { name, waitMs, signal, isolation }: LockRequest,
+    { name, waitMs, signal, isolation }: TransactionLockRequest,
     start: TransactionStart,
     work: (client: unknown) => T | Promise<T>,
   ): Promise<T> {
@@ -87,7 +87,7 @@ export class TransactionLock<Tx> {
     }
   }
 
-  async #lockNested(inner: LockTransaction, { name, waitMs, signal }: LockRequest): Promise<void> {
+  async #lockNested(inner: LockTransaction, { name, waitMs, signal }: TransactionLockRequest): Promise<void> {
     try {
       await inner.lock(name, { deadline: this.#env.now() + waitMs, signal })
     } catch (error) {

@@ -31,14 +31,14 @@ const TRANSACTION_LOCK_OPTIONS: OptionNames<TransactionLockOptions> = {
 }
 
 /** What a caller of `run` asks for, checked. */
-export interface LockRequest {
+export interface TransactionLockRequest {
   readonly name: string
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
   readonly isolation: Isolation | undefined
 }
 
-export function readRequest(name: string, options: TransactionLockOptions): LockRequest {
+export function readRequest(name: string, options: TransactionLockOptions): TransactionLockRequest {
   checkName(name, 'The name of a lock')
   const { wait, signal, isolation } = checkOptions(options, TRANSACTION_LOCK_OPTIONS, "{ wait: '5s' }")
   if (isolation !== undefined && !ISOLATIONS.includes(isolation))

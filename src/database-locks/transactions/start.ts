@@ -4,7 +4,7 @@ import type { Cancel, Env } from '../../base/env.js'
 import { type HoldfastError, withOwnStack } from '../../base/errors.js'
 import { nothing } from '../../base/nothing.js'
 import { ANSWER_MS, noConnection } from '../limits.js'
-import type { LockRequest } from './options.js'
+import type { TransactionLockRequest } from './options.js'
 
 /**
  * An outermost run until its work begins. The caller is told at once when the signal aborts, or
@@ -20,7 +20,7 @@ export class TransactionStart {
   #cancelTimer: Cancel = nothing
   #unlisten: () => void = nothing
 
-  constructor(request: LockRequest, store: string, env: Env) {
+  constructor(request: TransactionLockRequest, store: string, env: Env) {
     this.deadline = env.now() + request.waitMs
     this.#store = store
     this.#env = env
