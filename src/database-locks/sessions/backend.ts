@@ -18,9 +18,9 @@ export interface SessionBackend<C extends SessionConnection> {
   /** Takes the free locks; resolves with their fences by key. Takes none if it rejects. */
   tryAll(session: DatabaseSession<C>, locks: readonly SessionLockId[]): Promise<ReadonlyMap<string, number>>
   /**
-   * Waits in the server's queue; resolves with the fence, or with null after `ms` or a cancel. Takes
-   * nothing if it rejects. The session must hold no other lock: it could not release it while it
-   * waits, and the server could see deadlocks.
+   * Waits in the server's queue; resolves with the fence, or with null after `ms` or a cancel.
+   * Takes nothing if it rejects. The session must hold no other lock: it could not release it
+   * while it waits, and the server could see deadlocks.
    */
   wait(session: DatabaseSession<C>, lock: SessionLockId, ms: number): Promise<number | null>
   /** Ends that wait through another session, if the server permits it. Ends nothing else. */
