@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { HoldfastError, invalid, withOwnStack } from './errors.js'
-import { nothing } from './nothing.js'
+import { HoldfastError, invalid } from './errors.js'
 
 export function aborted(resource: string, signal: AbortSignal | undefined): HoldfastError {
   const message = `Waiting for '${resource}' was aborted`
@@ -18,26 +17,4 @@ export function listenToAbort(signal: AbortSignal, onAbort: () => void): () => v
   setMaxListeners(0, signal)
   signal.addEventListener('abort', onAbort, { once: true })
   return () => signal.removeEventListener('abort', onAbort)
-}
-
-/** The outcome of `running`. Rejects at once if the signal aborts and `reason` returns an error. */
-export async function unlessAborted<T>(
-  running: Promise<T>,
-  signal: AbortSignal,
-  reason: () => HoldfastError | null,
-): Promise<T> {
-  let stop = nothing
-  const aborting = new Promise<never>((_resolve, reject) => {
-    stop = listenToAbort(signal, () => {
-      const error = reason()
-      if (error) reject(error)
-    })
-  })
-  try {
-    return await Promise.race([running, aborting])
-  } catch (error) {
-    throw withOwnStack(error)
-  } finally {
-    stop()
-  }
 }

@@ -14,6 +14,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   drivers: ['base'],
   contract: ['base'],
   stores: ['base', 'contract', 'drivers'],
+  'database-locks': ['base', 'contract', 'drivers'],
   fence: ['base', 'drivers'],
   engine: ['base', 'contract'],
   primitives: ['base', 'contract', 'engine', 'stores'],
@@ -26,6 +27,22 @@ const MAY_IMPORT: Record<string, string[]> = {
 /** Folders of src/stores that are no stores: every store may import from them. */
 const SHARED_BY_STORES = ['embedded', 'shared']
 
+/** The databases that have locks of their own beside their store. */
+const DATABASES = ['postgres', 'mysql']
+
+/**
+ * Locks that are no stores use the pools, the schema and the errors of their database, which its store has. That store's
+ * index exports them, so that users find all that is for one database in one place.
+ */
+function joinsStoreAndLocks(file: string, target: string): boolean {
+  return DATABASES.some((database) => {
+    const index = `stores/${database}/index.ts`
+    if (file === index) return target.startsWith('database-locks/')
+    const isLock = file.startsWith(`database-locks/${database}/`)
+    return isLock && target.startsWith(`stores/${database}/`) && target !== index
+  })
+}
+
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
 function importsOf(file: string): string[] {
@@ -34,6 +51,12 @@ function importsOf(file: string): string[] {
     (match) => match[1] ?? '',
   )
   return specifiers
+}
+
+/** The files of src that it imports. */
+function targetsOf(file: string): string[] {
+  const specifiers = importsOf(file).filter((name) => name.startsWith('.'))
+  return specifiers.map((name) => relative(src, resolve(src, dirname(file), name)).replace(/\.js$/, '.ts'))
 }
 
 function layerOf(path: string): string {
@@ -48,12 +71,23 @@ function storesMayShare(file: string, target: string): boolean {
 describe('the layers', () => {
   it.each(files)('%s imports only downwards', (file) => {
     const layer = layerOf(file)
-    for (const specifier of importsOf(file).filter((name) => name.startsWith('.'))) {
-      const target = relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts')
+    for (const target of targetsOf(file)) {
       const targetLayer = layerOf(target)
       const isOwn = targetLayer === layer && (layer !== 'stores' || storesMayShare(file, target))
-      expect(isOwn || MAY_IMPORT[layer]?.includes(targetLayer), `${file} imports ${target}`).toBe(true)
+      const isAllowed = isOwn || MAY_IMPORT[layer]?.includes(targetLayer) || joinsStoreAndLocks(file, target)
+      expect(isAllowed, `${file} imports ${target}`).toBe(true)
     }
+  })
+
+  it('keeps what the locks of all databases share apart from each database', () => {
+    const folderOf = (path: string) => path.split('/')[1] ?? ''
+    const strangers = files
+      .filter((file) => layerOf(file) === 'database-locks')
+      .flatMap((file) => {
+        const others = DATABASES.filter((database) => database !== folderOf(file))
+        return targetsOf(file).filter((target) => others.includes(folderOf(target)))
+      })
+    expect(strangers).toEqual([])
   })
 
   it('asks the machine for time, timers and chance in one place only', () => {

@@ -2,23 +2,23 @@ import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { mysqlSessionLock, type SessionLock } from '../../database-locks/mysql/session-lock.js'
+import { type MysqlSqlTransaction, mysqlTransactionLock } from '../../database-locks/mysql/transactions.js'
+import type { TransactionLock } from '../../database-locks/transactions/lock.js'
 import { checkConnections, PoolCache, refuseUrlOptions } from '../shared/pools.js'
 import { checkPackage, type PackageName, parseAddress } from './address.js'
 import { MysqlBackend, type MysqlBackendOptions } from './backend.js'
 import { MysqlConnection } from './connection.js'
 import { MysqlDriver, type MysqlPool } from './driver.js'
 import { openAddress } from './packages.js'
-import { sessionLockOfPool } from './sessions/index.js'
-import type { SessionLock } from './sessions/lock.js'
 import { namesOf } from './sql/names.js'
-import { lockOfPool, type SqlTransaction } from './transactions/index.js'
-import type { TransactionLock } from './transactions/lock.js'
 
+export type { SessionHold, SessionLock } from '../../database-locks/mysql/session-lock.js'
+export type { MysqlSqlTransaction as SqlTransaction } from '../../database-locks/mysql/transactions.js'
+export type { SessionLockOptions } from '../../database-locks/sessions/acquire.js'
+export type { TransactionLock } from '../../database-locks/transactions/lock.js'
+export type { TransactionLockOptions } from '../../database-locks/transactions/options.js'
 export type { MysqlPool } from './driver.js'
-export type { SessionHold } from './sessions/hold.js'
-export type { SessionLock, SessionLockOptions } from './sessions/lock.js'
-export type { SqlTransaction } from './transactions/index.js'
-export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
 
 export interface MysqlOptions {
   /** The prefix of all tables and routines. Default: `holdfast`. */
@@ -123,12 +123,12 @@ function backendOfUrl(url: string, options: MysqlOptions): MysqlBackend {
  * await pool.end()
  * ```
  */
-export function transactionLock<Tx = SqlTransaction>(
+export function transactionLock<Tx = MysqlSqlTransaction>(
   pool: MysqlPool,
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): TransactionLock<Tx> {
   checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
-  return lockOfPool<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
+  return mysqlTransactionLock<Tx>(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
 /**
@@ -153,7 +153,7 @@ export function sessionLock(
   options: Pick<MysqlOptions, 'prefix' | 'createSchema'> = {},
 ): SessionLock {
   checkOptions(options, SCHEMA_OPTIONS, "{ prefix: 'locks' }")
-  return sessionLockOfPool(pool, namesOf(options.prefix), options.createSchema ?? true)
+  return mysqlSessionLock(pool, namesOf(options.prefix), options.createSchema ?? true)
 }
 
 /** However many store values are made of a pool, their clients tell each other directly. */

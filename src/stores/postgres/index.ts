@@ -3,10 +3,14 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Store } from '../../contract/store.js'
+import { type AdvisoryLocks, advisoryLocks } from '../../database-locks/postgres/advisory.js'
+import {
+  type PostgresSqlTransaction,
+  postgresTransactionLock,
+} from '../../database-locks/postgres/transactions.js'
+import type { TransactionLock } from '../../database-locks/transactions/lock.js'
 import { checkConnections, PoolCache, refuseUrlOptions } from '../shared/pools.js'
 import { readUrl } from './address.js'
-import { advisoryLocksOf } from './advisory/index.js'
-import type { AdvisoryLocks } from './advisory/locks.js'
 import { PostgresBackend, type PostgresBackendOptions } from './backend.js'
 import type { PostgresDriver } from './driver.js'
 import { checkPackage, openAddress, type PackageName, type PostgresAddress } from './packages.js'
@@ -14,13 +18,12 @@ import { isPgPool, PgDriver } from './pg.js'
 import { isPostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { SplitDriver } from './split-driver.js'
 import { PostgresStore } from './store.js'
-import { lockOfPool, type SqlTransaction } from './transactions/index.js'
-import type { TransactionLock } from './transactions/lock.js'
 
-export type { AdvisoryHold } from './advisory/hold.js'
-export type { AdvisoryLocks, AdvisoryOptions } from './advisory/locks.js'
-export type { SqlTransaction } from './transactions/index.js'
-export type { TransactionLock, TransactionLockOptions } from './transactions/lock.js'
+export type { AdvisoryHold, AdvisoryLocks } from '../../database-locks/postgres/advisory.js'
+export type { PostgresSqlTransaction as SqlTransaction } from '../../database-locks/postgres/transactions.js'
+export type { SessionLockOptions as AdvisoryOptions } from '../../database-locks/sessions/acquire.js'
+export type { TransactionLock } from '../../database-locks/transactions/lock.js'
+export type { TransactionLockOptions } from '../../database-locks/transactions/options.js'
 
 /** A pool of yours, recognised by its methods: loosely enough for the types of all versions. */
 export type PostgresPool = PgPoolLike | PostgresJsLike
@@ -136,11 +139,11 @@ function backendOfUrl(text: string, options: PostgresOptions): PostgresBackend {
  * await pool.end()
  * ```
  */
-export function transactionLock<Tx = SqlTransaction>(
+export function transactionLock<Tx = PostgresSqlTransaction>(
   pool: PostgresPool,
   options: Pick<PostgresOptions, 'schema'> = {},
 ): TransactionLock<Tx> {
-  return lockOfPool<Tx>(pool, schemaOf(options))
+  return postgresTransactionLock<Tx>(pool, schemaOf(options))
 }
 
 /**
@@ -160,7 +163,7 @@ export function transactionLock<Tx = SqlTransaction>(
  * ```
  */
 export function advisory(pool: PgPoolLike, options: Pick<PostgresOptions, 'schema'> = {}): AdvisoryLocks {
-  return advisoryLocksOf(pool, schemaOf(options))
+  return advisoryLocks(pool, schemaOf(options))
 }
 
 /**

@@ -94,17 +94,27 @@ export const lingerCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'requests with other options wait for a lock that lingers in their process no longer than others do',
+    title:
+      'requests with other options wait for a lock that lingers in their process no longer than others do',
     behaviours: [2, 56],
     async run(scene) {
       const { lock, locks, isTold } = await lingering(scene)
       if (!isTold) return
       await lock.run(() => {}, LEASE)
-      await inTime('a labelled one', lock.run(() => {}, { ...LEASE, label: 'another' }))
+      await inTime(
+        'a labelled one',
+        lock.run(() => {}, { ...LEASE, label: 'another' }),
+      )
       await lock.run(() => {}, LEASE)
-      await inTime('one with maxHold', lock.run(() => {}, { ...LEASE, maxHold: '1h' }))
+      await inTime(
+        'one with maxHold',
+        lock.run(() => {}, { ...LEASE, maxHold: '1h' }),
+      )
       await lock.run(() => {}, LEASE)
-      await inTime('a reader', locks.readWrite('door').read.run(() => {}, LEASE))
+      await inTime(
+        'a reader',
+        locks.readWrite('door').read.run(() => {}, LEASE),
+      )
     },
   },
   {

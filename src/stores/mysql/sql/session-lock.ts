@@ -2,8 +2,9 @@ import { routine, WALL } from './line.js'
 import type { Names } from './names.js'
 
 /**
- * Takes a lock of the session if it is free, and counts: answers the fence, or 0 if another session has it. Never asks for a lock that this session may have already: that
- * would be granted a second time. Whoever has the lock is the only one at its counter, so fences grow in the order of the grants.
+ * Takes a session lock if it is free, and counts: answers the fence, or 0 if another session holds
+ * it. The caller must not hold the lock already: the server would grant it a second time. Only the
+ * holder writes the counter, so fences grow in the order of the grants.
  */
 export function sessionLockRoutine(names: Names): string {
   return routine(
@@ -22,7 +23,7 @@ export function sessionLockRoutine(names: Names): string {
   )
 }
 
-/** Counts a lock that this session has; the fence is its LAST_INSERT_ID. `counter`: the hash and the name. */
+/** Counts a lock of this session. The fence is LAST_INSERT_ID; `counter` is hash and name. */
 export function countSessionLock({ sessionLock }: Names, counter: string): string {
   return `INSERT INTO ${sessionLock} (name_hash, name, fence) VALUES (${counter}, LAST_INSERT_ID(${WALL}))
       ON DUPLICATE KEY UPDATE fence = LAST_INSERT_ID(GREATEST(fence + 1, VALUES(fence)))`

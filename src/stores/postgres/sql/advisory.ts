@@ -1,6 +1,7 @@
 /**
- * Advisory locks of the session that asks, as many as are free at once, each with a fence. The fence is taken while the lock is had, so it grows in the
- * order of the grants; like that of a line it is never behind the clock. `p_keys` is an array of bigint; the answer: `{ pid, fences: { key: fence } }`.
+ * Takes those of the advisory locks that are free, each with a fence. The fence is counted while
+ * the lock is held, so it grows in the order of the grants. Like that of a line, it is never behind
+ * the clock. `p_keys` is an array of bigint; the answer is `{ pid, fences: { key: fence } }`.
  */
 export const advisorySql = `
 CREATE TABLE holdfast.advisory_fence (

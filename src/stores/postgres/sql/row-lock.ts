@@ -1,6 +1,7 @@
 /**
- * The row lock of the caller's own transaction; ends with it. Every holder changes the row: in an isolation in which a transaction sees what was there at its
- * beginning, the one that has waited then fails (40001) and begins anew, and never works on what was there before its turn.
+ * Locks a row until the caller's own transaction ends. Every holder changes the row: in REPEATABLE
+ * READ and SERIALIZABLE a transaction that has waited then fails (40001) and begins again, so that
+ * it never works on data from before it held the lock.
  */
 export const rowLockSql = `
 CREATE FUNCTION holdfast.lock_row(p_name text, p_wait_ms text) RETURNS void

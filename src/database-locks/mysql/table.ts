@@ -1,0 +1,33 @@
+import type { Driver } from '../../stores/mysql/driver.js'
+import { Runner } from '../../stores/mysql/runner.js'
+import type { Names } from '../../stores/mysql/sql/names.js'
+
+/** A table of the schema that is created before its first use, and again if it was dropped. */
+export class MysqlLockTable {
+  readonly #runner: Runner
+  readonly #check: string
+  #ready: Promise<unknown> | undefined
+
+  /** `column` is one that the table must have. */
+  constructor(driver: Driver, names: Names, createSchema: boolean, table: string, column: string) {
+    this.#runner = new Runner({ openDriver: async () => driver, names, createSchema })
+    this.#runner.use()
+    this.#check = `SELECT ${column} FROM ${table} LIMIT 0`
+  }
+
+  /** The runner creates the schema where this statement finds none. */
+  async ensure(): Promise<void> {
+    const ready = this.#ready ?? this.#runner.query(this.#check)
+    this.#ready = ready
+    try {
+      await ready
+    } catch (error) {
+      if (this.#ready === ready) this.#ready = undefined
+      throw error
+    }
+  }
+
+  forget(): void {
+    this.#ready = undefined
+  }
+}
