@@ -33,11 +33,17 @@ export class Ears {
   #cancelEcho: Cancel = () => {}
   /** Why the server refuses to let us listen, where that is final. */
   refusal: Error | undefined
+  #isHeard = false
 
   constructor(env: Env, prefix: string, driver: () => Promise<Driver>) {
     this.#env = env
     this.#driver = driver
     this.#echoChannel = `${prefix}:echo:${env.id()}`
+  }
+
+  /** Whether the messages of all channels arrive, as far as is known. */
+  get isHeard(): boolean {
+    return this.#isHeard
   }
 
   /** Resolves when the channel is heard. If that fails, it is tried again in the background; `onGap` tells. */
@@ -78,6 +84,7 @@ export class Ears {
     this.#cancelEcho()
     const ear = this.#ear
     this.#ear = undefined
+    this.#isHeard = false
     ear?.close()
   }
 
@@ -119,9 +126,11 @@ export class Ears {
         left = [...this.#listeners.keys()].filter((channel) => !known.has(channel))
       }
       this.#failures = 0
+      this.#isHeard = this.#ear === opened
       if (this.#listeners.size === 0) this.close()
     } catch (error) {
       this.#ear = undefined
+      this.#isHeard = false
       ear?.close()
       this.#retry()
       throw explain(error)
@@ -175,6 +184,7 @@ export class Ears {
     // Before it was open, the failure of the opening tells; after it was given up, nobody cares.
     if (!ear || this.#ear !== ear) return
     this.#ear = undefined
+    this.#isHeard = false
     this.#retry()
   }
 

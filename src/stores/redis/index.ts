@@ -109,6 +109,9 @@ class RedisStore implements Store {
       askNextEveryMs: null,
       // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
       confirmHandOffs: user.replicas !== null,
+      get tellsWanted() {
+        return user.ears.isHeard
+      },
     }
   }
 

@@ -111,8 +111,7 @@ local function headText()
     line.capacity, line.head, line.first, line.tail, line.declared or '-', line.pinned or '-')
 end
 
-local function close()
-  if not line.isChanged then return end
+local function write()
   if line.head ~= '-' and line.head == line.tail then get(line.head) end
   local isKeptLonger = keep()
   local written = { '#', headText() }
@@ -129,6 +128,11 @@ local function close()
   end
   if #written > 0 then redis.call('HSET', line.key, unpack(written)) end
   if isKeptLonger then redis.call('PEXPIRE', line.key, string.format('%.0f', math.ceil((line.ttl - wall) / 1000))) end
+end
+
+-- A refused try changes nothing, but the holders may have to be told of it.
+local function close()
+  if line.isChanged then write() end
   for _, each in ipairs(news) do redis.call('PUBLISH', each[1], each[2]) end
 end
 

@@ -114,7 +114,9 @@ export const waitFirstLua = block(`
     '^(%d+) (%d+) (%d+) (%S+) %- ()%- %d+ (%d+) %d+ (%d+) (%d+) %d+ %d+ (%d+) (%S+) ')
   if not last or holder == id or most ~= capacity or tonumber(held) + tonumber(permits) <= tonumber(most) then break end
   if tonumber(expires) <= wall or tonumber(seen) > wall then break end
+  local isPassedOn = reserved ~= '1'
   if mode == 'try' then
+    if isPassedOn then redisCall('PUBLISH', receiver, 'wanted ' .. holder .. ' ' .. key) end
     reply = 'busy'
     break
   end
@@ -123,7 +125,7 @@ export const waitFirstLua = block(`
   head = 'line ' .. last .. ' ' .. ttl .. ' ' .. wallText .. ' 0 ' .. held .. ' ' .. expires .. ' ' .. most .. ' '
     .. holder .. ' ' .. id .. ' ' .. id .. ' - -'
   redisCall('HSET', key, '#', head, holder, id .. ' ' .. hold, id, '- ' .. holder .. row)
-  if reserved ~= '1' then redisCall('PUBLISH', receiver, 'wanted ' .. holder .. ' ' .. key) end
+  if isPassedOn then redisCall('PUBLISH', receiver, 'wanted ' .. holder .. ' ' .. key) end
   reply = 'waiting ' .. presence .. format(' 1 %.0f ', tonumber(expires) - wall) .. last
 `)
 

@@ -49,10 +49,10 @@ ${lineLua}
 
     local function join()
       if line.first == '-' and line.used + permits <= (line.pinned or capacity) then return grant(newRow()) end
+      if line.first == '-' then tellWanted() end
       if mode == 'try' then return 'busy' end
-      local row, isFirst = newRow(), line.first == '-'
+      local row = newRow()
       enter(id, row)
-      if isFirst then tellWanted() end
       return waitingText(id, row)
     end
 
