@@ -1,9 +1,9 @@
 import type { Beat, BeatReply } from '../../contract/store.js'
+import type { RedisBackend as RedisUser } from './backend.js'
 import { explainReply, outOfReach } from './failures.js'
 import { pulseScript } from './lua/pulse.js'
 import { type Names, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
-import type { RedisUser } from './user.js'
 
 /** The beats of one line, by their places in the pulse. */
 interface Group {

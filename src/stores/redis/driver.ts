@@ -80,11 +80,9 @@ export function lossesOf(
 }
 
 /** Calls a script by its hash, and by its text where the server has forgotten it (restart, fail-over, SCRIPT FLUSH). */
-export async function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
+export function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
+  return call().catch((error: unknown) => {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
     return withText()
-  }
+  })
 }

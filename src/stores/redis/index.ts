@@ -4,12 +4,12 @@ import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import { type Address, checkPackage, parseAddress } from './address.js'
+import { RedisBackend } from './backend.js'
 import { RedisConnection } from './connection.js'
 import type { Driver, Replicas } from './driver.js'
 import { IoredisDriver, isIoredis } from './ioredis.js'
 import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
-import { RedisUser } from './user.js'
 
 /**
  * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. Told by
@@ -81,7 +81,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
   if (!address && options.driver !== undefined)
     throw invalid('driver says which package opens a URL; a client of yours is used as it is')
   const openDriver = opener(address ?? urlOrClient)
-  const user = new RedisUser({
+  const backend = new RedisBackend({
     openDriver,
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
@@ -91,16 +91,16 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     hint: address?.tls ? `no connection by TLS so far; ${NO_TLS_THERE}` : null,
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
-  return new RedisStore(user, address ? address.kind === 'cluster' : isCluster(urlOrClient))
+  return new RedisStore(backend, address ? address.kind === 'cluster' : isCluster(urlOrClient))
 }
 
 class RedisStore implements Store {
   readonly name = 'redis'
   readonly capabilities: Capabilities
-  readonly #user: RedisUser
+  readonly #backend: RedisBackend
 
-  constructor(user: RedisUser, isCluster: boolean) {
-    this.#user = user
+  constructor(backend: RedisBackend, isCluster: boolean) {
+    this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
       // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
@@ -108,15 +108,15 @@ class RedisStore implements Store {
       maxBeats: isCluster ? 1 : 1000,
       askNextEveryMs: null,
       // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
-      confirmHandOffs: user.replicas !== null,
+      confirmHandOffs: backend.replicas !== null,
       get tellsWanted() {
-        return user.ears.isHeard
+        return backend.subscription.isActive
       },
     }
   }
 
   connect(client: ClientContext): Connection {
-    return new RedisConnection(this.#user, client)
+    return new RedisConnection(this.#backend, client)
   }
 }
 

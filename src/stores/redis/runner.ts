@@ -1,8 +1,8 @@
 import type { Env } from '../../base/env.js'
 import type { Driver, Replicas } from './driver.js'
 import { closed } from './failures.js'
+import { batchScript } from './lua/batch.js'
 import type { Script, Scripts } from './lua/script.js'
-import { turnScript } from './lua/turn.js'
 import { Silence } from './silence.js'
 
 /** A failure to open is told again for so long. */
@@ -38,9 +38,11 @@ export class Runner {
   #silence: Silence | undefined
   #leave: () => void = () => {}
   #suspectFrom = 0
+  readonly #retention: string
 
   constructor(options: RunnerOptions) {
     this.#options = options
+    this.#retention = String(options.retentionMs)
   }
 
   /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
@@ -110,16 +112,23 @@ export class Runner {
   async #openOnce(): Promise<Driver> {
     const driver = await this.#options.openDriver()
     // Claims that find the script missing are sent again, behind those that came after them: better that it is there from the start.
-    const learnt = driver.teach(this.#scriptOf(turnScript))
+    const learnt = driver.teach(this.#scriptOf(batchScript))
     // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
     if (driver.isCluster || this.#options.replicas) await learnt
     return driver
   }
 
-  async run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const driver = this.driver ?? (await this.open())
+  run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const { driver } = this
+    return driver
+      ? this.#runOn(driver, scripts, keys, args)
+      : this.open().then((opened) => this.#runOn(opened, scripts, keys, args))
+  }
+
+  #runOn(driver: Driver, scripts: Scripts, keys: readonly string[], args: readonly string[]) {
     const reply = driver.run(this.#scriptOf(scripts), keys, this.#withConstants(args))
-    return this.#silence?.during(reply) ?? reply
+    this.#silence?.watch(reply)
+    return reply
   }
 
   async runDurably(scripts: Scripts, keys: readonly string[], args: readonly string[], wanted: Replicas) {
@@ -147,8 +156,8 @@ export class Runner {
   }
 
   #withConstants(args: readonly string[]): string[] {
-    const { retentionMs, clock } = this.#options
-    const complete = [String(retentionMs), ...args]
+    const { clock } = this.#options
+    const complete = [this.#retention, ...args]
     if (clock) complete.push(String(Math.round(clock.wallMs() * 1000)))
     return complete
   }

@@ -16,6 +16,10 @@ export class Silence {
   /** At the last look: how many answers there were, if something was pending then. */
   #seen: number | null = null
   #cancel: Cancel
+  readonly #onAnswer = (): void => {
+    this.#pending--
+    this.#answers++
+  }
 
   constructor(env: Env, onSilent: () => void) {
     this.#env = env
@@ -23,14 +27,9 @@ export class Silence {
     this.#cancel = this.#lookLater()
   }
 
-  async during<T>(call: Promise<T>): Promise<T> {
+  watch(call: Promise<unknown>): void {
     this.#pending++
-    try {
-      return await call
-    } finally {
-      this.#pending--
-      this.#answers++
-    }
+    call.then(this.#onAnswer, this.#onAnswer)
   }
 
   stop(): void {

@@ -1,5 +1,5 @@
-import type { Ears, Listener } from './ears.js'
 import type { Names } from './names.js'
+import type { Listener, RedisSubscription } from './subscription.js'
 
 interface Watch {
   readonly listener: Listener
@@ -20,15 +20,15 @@ const MOST_IDLE = 100
  * The states that one client watches, each by a subscription to the state's own channel: the server keeps nothing for it that could be left
  * behind. A watch ends with the first change that came after what was read.
  */
-export class Watches {
-  readonly #ears: Ears
+export class RedisWatches {
+  readonly #subscription: RedisSubscription
   readonly #names: Names
   readonly #onChange: (key: string) => void
   /** The one that was wanted last is the last. */
   readonly #watches = new Map<string, Watch>()
 
-  constructor(ears: Ears, names: Names, onChange: (key: string) => void) {
-    this.#ears = ears
+  constructor(subscription: RedisSubscription, names: Names, onChange: (key: string) => void) {
+    this.#subscription = subscription
     this.#names = names
     this.#onChange = onChange
   }
@@ -75,7 +75,7 @@ export class Watches {
       // The client's own channel, on the same connection, tells of gaps.
       onGap: () => {},
     }
-    const listening = this.#ears.listen(this.#names.stateChannel(key), listener)
+    const listening = this.#subscription.listen(this.#names.stateChannel(key), listener)
     return { listener, listening, isWanted: true, seen: null, told: 0 }
   }
 
@@ -98,6 +98,6 @@ export class Watches {
   async #forget(key: string, watch: Watch): Promise<void> {
     if (this.#watches.get(key) !== watch) return
     this.#watches.delete(key)
-    await this.#ears.leave(this.#names.stateChannel(key), watch.listener)
+    await this.#subscription.leave(this.#names.stateChannel(key), watch.listener)
   }
 }

@@ -18,7 +18,7 @@ const MANY_FAILURES = 15
 const LONG_RETRY_MS = 5000
 
 /** The one connection for messages of a store value, for all its clients and channels. It comes back whenever it is cut. */
-export class Ears {
+export class RedisSubscription {
   readonly #env: Env
   readonly #driver: () => Promise<Driver>
   readonly #listeners = new Map<string, Set<Listener>>()
@@ -33,7 +33,7 @@ export class Ears {
   #cancelEcho: Cancel = () => {}
   /** Why the server refuses to let us listen, where that is final. */
   refusal: Error | undefined
-  #isHeard = false
+  #isActive = false
 
   constructor(env: Env, prefix: string, driver: () => Promise<Driver>) {
     this.#env = env
@@ -42,8 +42,8 @@ export class Ears {
   }
 
   /** Whether the messages of all channels arrive, as far as is known. */
-  get isHeard(): boolean {
-    return this.#isHeard
+  get isActive(): boolean {
+    return this.#isActive
   }
 
   /** Resolves when the channel is heard. If that fails, it is tried again in the background; `onGap` tells. */
@@ -84,7 +84,7 @@ export class Ears {
     this.#cancelEcho()
     const ear = this.#ear
     this.#ear = undefined
-    this.#isHeard = false
+    this.#isActive = false
     ear?.close()
   }
 
@@ -126,11 +126,11 @@ export class Ears {
         left = [...this.#listeners.keys()].filter((channel) => !known.has(channel))
       }
       this.#failures = 0
-      this.#isHeard = this.#ear === opened
+      this.#isActive = this.#ear === opened
       if (this.#listeners.size === 0) this.close()
     } catch (error) {
       this.#ear = undefined
-      this.#isHeard = false
+      this.#isActive = false
       ear?.close()
       this.#retry()
       throw explain(error)
@@ -184,7 +184,7 @@ export class Ears {
     // Before it was open, the failure of the opening tells; after it was given up, nobody cares.
     if (!ear || this.#ear !== ear) return
     this.#ear = undefined
-    this.#isHeard = false
+    this.#isActive = false
     this.#retry()
   }
 
