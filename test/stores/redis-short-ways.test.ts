@@ -278,6 +278,21 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     }
   })
 
+  it.each(['adopt', 'steal'] as const)('%s works as the first claim of a client', async (mode) => {
+    const held = await ask('c:1', 1000)
+    const fence = held.status === 'granted' ? held.fence : 0
+    const young = redis(server.url, { env: clock }).connect({ id: 'young', space: 'default', push: () => {} })
+    try {
+      const adopts = mode === 'adopt' ? { adopts: { id: 'c:1', fence } } : {}
+      expect(await young.claim(claimOf('door', 'y:1', { mode, ...adopts }))).toMatchObject({
+        status: 'granted',
+      })
+      expect((await view()).map(({ id }) => id)).toEqual(['y:1'])
+    } finally {
+      await young.close()
+    }
+  })
+
   it('the key lives as long as the one who waits longest', async () => {
     await ask('c:1', 1000)
     for (const [index, hours] of [1, 2, 3].entries()) {

@@ -1,18 +1,18 @@
 import type { Env } from '../../base/env.js'
 import { RedisBatcher } from './batcher.js'
-import type { Driver, Replicas } from './driver.js'
+import type { RedisDriver, Replicas } from './driver.js'
 import { explain } from './failures.js'
 import type { Scripts } from './lua/script.js'
-import { Runner, type RunnerOptions } from './runner.js'
+import { RedisRunner, type RedisRunnerOptions } from './runner.js'
 import { RedisSubscription } from './subscription.js'
 
-export interface RedisBackendOptions extends Omit<RunnerOptions, 'onSuspicion'> {
+export interface RedisBackendOptions extends Omit<RedisRunnerOptions, 'onSuspicion'> {
   readonly prefix: string
 }
 
 /** What the clients of one store value share: the connection for commands, the one for messages, and the batches. */
 export class RedisBackend {
-  readonly runner: Runner
+  readonly runner: RedisRunner
   readonly batcher: RedisBatcher
   readonly subscription: RedisSubscription
   readonly env: Env
@@ -24,12 +24,12 @@ export class RedisBackend {
     this.env = options.env
     this.prefix = options.prefix
     this.replicas = options.replicas
-    this.runner = new Runner({ ...options, onSuspicion: () => this.subscription.reopen() })
+    this.runner = new RedisRunner({ ...options, onSuspicion: () => this.subscription.reopen() })
     this.batcher = new RedisBatcher(this.runner, options.replicas)
     this.subscription = new RedisSubscription(options.env, options.prefix, () => this.runner.open())
   }
 
-  async open(): Promise<Driver> {
+  async open(): Promise<RedisDriver> {
     try {
       return await this.runner.open()
     } catch (error) {

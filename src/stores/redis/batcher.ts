@@ -1,7 +1,7 @@
-import type { Driver, Replicas } from './driver.js'
+import type { RedisDriver, Replicas } from './driver.js'
 import { explain, explainReply, isReplica } from './failures.js'
 import { batchScript } from './lua/batch.js'
-import type { Runner } from './runner.js'
+import type { RedisRunner } from './runner.js'
 
 /** A batch of this size is sent at once: the server works on it while this process makes the next one. */
 const MOST_CALLS = 16
@@ -27,12 +27,12 @@ interface Call {
  * one reply, not 64. In a Cluster each is a command of its own, since a script may only touch one slot.
  */
 export class RedisBatcher {
-  readonly #runner: Runner
+  readonly #runner: RedisRunner
   readonly #replicas: Replicas | null
   #calls: Call[] = []
   readonly #flush = (): void => this.#sendCollected()
 
-  constructor(runner: Runner, replicas: Replicas | null) {
+  constructor(runner: RedisRunner, replicas: Replicas | null) {
     this.#runner = runner
     this.#replicas = replicas
   }
@@ -59,7 +59,7 @@ export class RedisBatcher {
       )
   }
 
-  #sendAll(driver: Driver, calls: readonly Call[]): void {
+  #sendAll(driver: RedisDriver, calls: readonly Call[]): void {
     if (!driver.isCluster) this.#send(calls)
     else for (const call of calls) this.#send([call])
   }

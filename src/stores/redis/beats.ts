@@ -2,7 +2,7 @@ import type { Beat, BeatReply } from '../../contract/store.js'
 import type { RedisBackend as RedisUser } from './backend.js'
 import { explainReply, outOfReach } from './failures.js'
 import { pulseScript } from './lua/pulse.js'
-import { type Names, token } from './names.js'
+import { type RedisNames as Names, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
 
 /** The beats of one line, by their places in the pulse. */

@@ -3,7 +3,7 @@ import type { RedisBackend } from './backend.js'
 import type { ClientChannel } from './client-channel.js'
 import { outOfReach } from './failures.js'
 import { FirstRequests } from './first-requests.js'
-import { type Names, token } from './names.js'
+import { type RedisNames, token } from './names.js'
 import { claimReply, releaseReply, toUs } from './replies.js'
 
 /** A grant that too few replicas have. */
@@ -12,14 +12,14 @@ const NOT_REPLICATED = new Error('not replicated')
 /** The claims and releases of one client. */
 export class RedisClaims {
   readonly #backend: RedisBackend
-  readonly #names: Names
+  readonly #names: RedisNames
   readonly #channel: ClientChannel
   readonly #push: (news: Push) => void
   readonly #firstRequests: FirstRequests
   /** By id of a claim, its latest attempt that is not answered. */
   readonly #latest = new Map<string, object>()
 
-  constructor(backend: RedisBackend, names: Names, channel: ClientChannel, push: (news: Push) => void) {
+  constructor(backend: RedisBackend, names: RedisNames, channel: ClientChannel, push: (news: Push) => void) {
     this.#backend = backend
     this.#names = names
     this.#channel = channel

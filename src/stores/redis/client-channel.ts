@@ -1,20 +1,25 @@
 import type { Push } from '../../contract/store.js'
-import type { Names } from './names.js'
+import type { RedisNames } from './names.js'
 import { parseMessage } from './replies.js'
-import type { Listener, RedisSubscription } from './subscription.js'
+import type { ChannelListener, RedisSubscription } from './subscription.js'
 
 /** The channel on which one client is told about its claims. It is subscribed beside the first claim, which so loses no time. */
 export class ClientChannel {
   readonly name: string
   readonly #subscription: RedisSubscription
   readonly #push: (news: Push) => void
-  readonly #listener: Listener
+  readonly #listener: ChannelListener
   /** Resolves when the channel is subscribed for the first time, or when that has failed. */
   #subscribing: Promise<unknown> | undefined
   #isSubscribed = false
   #mayHaveMissed = false
 
-  constructor(subscription: RedisSubscription, names: Names, client: string, push: (news: Push) => void) {
+  constructor(
+    subscription: RedisSubscription,
+    names: RedisNames,
+    client: string,
+    push: (news: Push) => void,
+  ) {
     this.name = names.clientChannel(client)
     this.#subscription = subscription
     this.#push = push

@@ -26,13 +26,13 @@ import { resizeScript } from './lua/resize.js'
 import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
-import { Names } from './names.js'
+import { RedisNames } from './names.js'
 import { revokedView } from './replies.js'
 import { RedisWatches } from './watches.js'
 
 export class RedisConnection implements Connection {
   readonly #backend: RedisBackend
-  readonly #names: Names
+  readonly #names: RedisNames
   readonly #channel: ClientChannel
   readonly #claims: RedisClaims
   readonly #watches: RedisWatches
@@ -43,7 +43,7 @@ export class RedisConnection implements Connection {
       if (!this.#closing) context.push(news)
     }
     this.#backend = backend
-    this.#names = new Names(backend.prefix, context.space)
+    this.#names = new RedisNames(backend.prefix, context.space)
     this.#channel = new ClientChannel(backend.subscription, this.#names, context.id, push)
     this.#claims = new RedisClaims(backend, this.#names, this.#channel, push)
     this.#watches = new RedisWatches(backend.subscription, this.#names, (key) => push({ type: 'state', key }))

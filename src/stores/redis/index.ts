@@ -3,35 +3,35 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
-import { type Address, checkPackage, parseAddress } from './address.js'
+import { checkPackage, parseAddress, type RedisAddress } from './address.js'
 import { RedisBackend } from './backend.js'
 import { RedisConnection } from './connection.js'
-import type { Driver, Replicas } from './driver.js'
+import type { RedisDriver, Replicas } from './driver.js'
 import { IoredisDriver, isIoredis } from './ioredis.js'
 import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
 
 /**
- * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. Told by
- * what it can do, as loosely as the types of all these versions need; a look at the client itself says which it is.
+ * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. The type
+ * is loose, so that the types of all these versions fit; the store looks at the client itself.
  */
 export type RedisClient = IoredisLike | NodeRedisLike
 
-/** What tells a client of ioredis or iovalkey. */
+/** A client of ioredis or iovalkey. */
 export interface IoredisLike {
   /** Runs a script by its hash. */
   evalsha(...args: never[]): unknown
-  /** Makes a connection more, with the same settings. */
+  /** Makes one more connection with the same settings. */
   duplicate(...args: never[]): unknown
   /** Ends the connection. */
   disconnect(...args: never[]): unknown
 }
 
-/** What tells a client of node-redis. */
+/** A client of node-redis. */
 export interface NodeRedisLike {
   /** Runs a script by its hash. */
   evalSha(...args: never[]): unknown
-  /** Makes a connection more, with the same settings. */
+  /** Makes one more connection with the same settings. */
   duplicate(...args: never[]): unknown
   /** Ends the connection. */
   destroy(...args: never[]): unknown
@@ -103,11 +103,11 @@ class RedisStore implements Store {
     this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
-      // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
-      // and in a call of its own it does not suffer from a dead master of others.
+      // 1000 take a few milliseconds, in which the server does nothing else. In a Cluster each line is a command of its own anyway,
+      // and in a call of its own it does not wait for the dead master of another line.
       maxBeats: isCluster ? 1 : 1000,
       askNextEveryMs: null,
-      // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
+      // WAIT covers the writes of its own connection only, and the releasing client writes a hand-off.
       confirmHandOffs: backend.replicas !== null,
       get tellsWanted() {
         return backend.subscription.isActive
@@ -125,7 +125,7 @@ function isCluster(client: unknown): boolean {
   return typeof nodes === 'function' || typeof nodeClient === 'function'
 }
 
-function opener(from: Address | string | RedisClient): () => Promise<Driver> {
+function opener(from: RedisAddress | string | RedisClient): () => Promise<RedisDriver> {
   if (typeof from !== 'object' || from === null)
     throw invalid(
       'redis() takes a URL, such as redis://localhost:6379, or a client of ioredis, redis or iovalkey',
@@ -138,7 +138,7 @@ function opener(from: Address | string | RedisClient): () => Promise<Driver> {
   )
 }
 
-function withOptions(address: Address, { driver }: RedisOptions): Address {
+function withOptions(address: RedisAddress, { driver }: RedisOptions): RedisAddress {
   return driver === undefined ? address : { ...address, driver: checkPackage(driver) }
 }
 

@@ -3,13 +3,13 @@ import type { RedisBackend } from './backend.js'
 import { checkMaster } from './check.js'
 import { explain } from './failures.js'
 import { viewScript } from './lua/view.js'
-import type { Names } from './names.js'
+import type { RedisNames } from './names.js'
 import { lineView } from './view.js'
 
 /** The lines of one space, as they are. `checkOpen` throws once the client is closed. */
 export async function* inspectLines(
   backend: RedisBackend,
-  names: Names,
+  names: RedisNames,
   { prefix, resource }: InspectQuery,
   checkOpen: () => void,
 ): AsyncIterable<LineView> {
@@ -32,14 +32,18 @@ export async function* inspectLines(
   }
 }
 
-async function viewLine(backend: RedisBackend, names: Names, resource: string): Promise<LineView | null> {
+async function viewLine(
+  backend: RedisBackend,
+  names: RedisNames,
+  resource: string,
+): Promise<LineView | null> {
   const [time, hash] = (await backend.run(viewScript, names.line(resource), [])) as [unknown, unknown[]]
   const fields = new Map<string, string>()
   for (let at = 0; at + 1 < hash.length; at += 2) fields.set(String(hash[at]), String(hash[at + 1]))
   return lineView(resource, Number(time), fields)
 }
 
-export async function listSpaces(backend: RedisBackend, names: Names): Promise<string[]> {
+export async function listSpaces(backend: RedisBackend, names: RedisNames): Promise<string[]> {
   const found = new Set<string>()
   const driver = await backend.open()
   for await (const keys of driver.scan(names.everyLinePattern))

@@ -1,9 +1,13 @@
 import { type Loader, loadPackage, moduleWith } from '../../drivers/packages.js'
-import type { Address } from './address.js'
-import type { Driver } from './driver.js'
+import type { RedisAddress as Address } from './address.js'
+import type { RedisDriver as Driver } from './driver.js'
 import { outOfReach } from './failures.js'
 import { DISCONNECT_WITHIN_MS, type IoredisClient, type IoredisCluster, IoredisDriver } from './ioredis.js'
-import { type NodeRedisClient, type NodeRedisCluster, NodeRedisDriver } from './node-redis.js'
+import {
+  type NodeRedisSingle as NodeRedisClient,
+  type NodeRedisCluster,
+  NodeRedisDriver,
+} from './node-redis.js'
 
 export type PackageName = 'ioredis' | 'redis' | 'iovalkey'
 

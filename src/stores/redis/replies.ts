@@ -1,5 +1,5 @@
 import type { BeatReply, ClaimReply, ClaimView, Push, Waiting } from '../../contract/store.js'
-import { fromToken, type Names } from './names.js'
+import { fromToken, type RedisNames } from './names.js'
 
 /** What the scripts answer and publish, in terms of the contract. Durations travel as microseconds. */
 
@@ -100,7 +100,7 @@ export function revokedView(text: string): ClaimView {
 }
 
 /** A message that `messageLua` of lua/script.ts has made; null: it is for another space, or unknown. */
-export function parseMessage(message: string, names: Names): Push | null {
+export function parseMessage(message: string, names: RedisNames): Push | null {
   const match = /^(?:granted (\d+)|(lost|wanted)) (\S+) (.*)$/s.exec(message)
   const resource = names.resourceOf(match?.[4] ?? '')
   if (!match || resource === null) return null

@@ -1,65 +1,65 @@
 import { backoffMs } from '../../base/backoff.js'
 import type { Cancel, Env } from '../../base/env.js'
-import type { Driver, Ear } from './driver.js'
+import type { MessageConnection, RedisDriver } from './driver.js'
 import { explain } from './failures.js'
 
-export interface Listener {
+export interface ChannelListener {
   onMessage(message: string): void
-  /** The channel is heard from now on, for the first time or again: something may have been missed until now. */
+  /** The channel is subscribed from now on, for the first time or again: messages may have been missed until now. */
   onGap(): void
 }
 
-/** So often a word is sent to oneself. Twice that long is the longest that an ear which hears nothing goes unnoticed. */
-const ECHO_EVERY_MS = 5000
+/** Interval of the self-ping. A connection that receives nothing is noticed within two of these. */
+const PING_INTERVAL_MS = 5000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
-/** After so many failures, some 10 s, there is time between two attempts for a process to end that has nothing else to do. */
+/** After this many failures, some 10 s, the longer pause lets a process end that has nothing else to do. */
 const MANY_FAILURES = 15
 const LONG_RETRY_MS = 5000
 
-/** The one connection for messages of a store value, for all its clients and channels. It comes back whenever it is cut. */
+/** The one connection for messages of a store value, for all its clients and channels. It is opened again whenever it is lost. */
 export class RedisSubscription {
   readonly #env: Env
-  readonly #driver: () => Promise<Driver>
-  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #driver: () => Promise<RedisDriver>
+  readonly #listeners = new Map<string, Set<ChannelListener>>()
   /** The channels whose end the server has not confirmed yet. */
-  readonly #leaving = new Map<string, Promise<unknown>>()
-  #ear: Ear | undefined
+  readonly #unsubscribing = new Map<string, Promise<unknown>>()
+  #connection: MessageConnection | undefined
   #opening: Promise<void> | undefined
   #failures = 0
   #cancelRetry: Cancel = () => {}
-  readonly #echoChannel: string
-  #isEchoDue = false
-  #cancelEcho: Cancel = () => {}
-  /** Why the server refuses to let us listen, where that is final. */
+  readonly #pingChannel: string
+  #isPingPending = false
+  #cancelPing: Cancel = () => {}
+  /** Why the server refuses the subscription, where trying again does not help. */
   refusal: Error | undefined
   #isActive = false
 
-  constructor(env: Env, prefix: string, driver: () => Promise<Driver>) {
+  constructor(env: Env, prefix: string, driver: () => Promise<RedisDriver>) {
     this.#env = env
     this.#driver = driver
-    this.#echoChannel = `${prefix}:echo:${env.id()}`
+    this.#pingChannel = `${prefix}:echo:${env.id()}`
   }
 
-  /** Whether the messages of all channels arrive, as far as is known. */
+  /** Whether messages arrive, as far as is known. */
   get isActive(): boolean {
     return this.#isActive
   }
 
-  /** Resolves when the channel is heard. If that fails, it is tried again in the background; `onGap` tells. */
-  async listen(channel: string, listener: Listener): Promise<void> {
+  /** Resolves when the channel is subscribed. A failure is retried in the background, and `onGap` tells of the success. */
+  async listen(channel: string, listener: ChannelListener): Promise<void> {
     const others = this.#listeners.get(channel)
     if (others) others.add(listener)
     else this.#listeners.set(channel, new Set([listener]))
-    // A client may take the channel for subscribed until it has heard that it is not any more.
-    await this.#leaving.get(channel)
-    if (!this.#ear) return this.#open()
-    const ear = this.#ear
+    // A driver may take the channel for subscribed until the server has confirmed its end.
+    await this.#unsubscribing.get(channel)
+    if (!this.#connection) return this.#open()
+    const connection = this.#connection
     try {
-      await this.#subscribe(ear, [channel])
+      await this.#subscribe(connection, [channel])
     } catch (error) {
-      // Refused, but the connection lives on: only opening anew tries again.
-      if (this.#ear === ear) {
+      // The connection is still open, so only closing it leads to a retry.
+      if (this.#connection === connection) {
         this.close()
         this.#retry()
       }
@@ -67,30 +67,30 @@ export class RedisSubscription {
     }
   }
 
-  async leave(channel: string, listener: Listener): Promise<void> {
+  async leave(channel: string, listener: ChannelListener): Promise<void> {
     const listeners = this.#listeners.get(channel)
     listeners?.delete(listener)
     if (listeners === undefined || listeners.size > 0) return
     this.#listeners.delete(channel)
     if (this.#listeners.size === 0) return this.close()
-    const leaving = Promise.resolve(this.#ear?.unsubscribe(channel)).catch(() => {})
-    this.#leaving.set(channel, leaving)
-    await leaving
-    if (this.#leaving.get(channel) === leaving) this.#leaving.delete(channel)
+    const confirmed = Promise.resolve(this.#connection?.unsubscribe(channel)).catch(() => {})
+    this.#unsubscribing.set(channel, confirmed)
+    await confirmed
+    if (this.#unsubscribing.get(channel) === confirmed) this.#unsubscribing.delete(channel)
   }
 
   close(): void {
     this.#cancelRetry()
-    this.#cancelEcho()
-    const ear = this.#ear
-    this.#ear = undefined
+    this.#cancelPing()
+    const connection = this.#connection
+    this.#connection = undefined
     this.#isActive = false
-    ear?.close()
+    connection?.close()
   }
 
-  /** What is heard may come from the wrong server. */
+  /** The connection may lead to a server that is no longer the master. */
   reopen(): void {
-    if (!this.#ear) return
+    if (!this.#connection) return
     this.close()
     this.#retry()
   }
@@ -104,42 +104,42 @@ export class RedisSubscription {
 
   async #openOnce(): Promise<void> {
     this.#cancelRetry()
-    let ear: Ear | undefined
+    let connection: MessageConnection | undefined
     try {
       const driver = await this.#driver()
-      const opened: Ear = await driver.openEar({
+      const opened: MessageConnection = await driver.openMessages({
         onMessage: (channel, message) => {
-          if (channel === this.#echoChannel) this.#isEchoDue = false
+          if (channel === this.#pingChannel) this.#isPingPending = false
           for (const listener of this.#listeners.get(channel) ?? []) listener.onMessage(message)
         },
-        onEnd: () => this.#onEnd(ear),
+        onEnd: () => this.#onEnd(connection),
       })
-      ear = opened
-      this.#ear = opened
-      await this.#subscribe(opened, [this.#echoChannel])
-      this.#isEchoDue = false
-      this.#listenForEcho()
-      // Those that come while this is under way are taken along by the next round.
+      connection = opened
+      this.#connection = opened
+      await this.#subscribe(opened, [this.#pingChannel])
+      this.#isPingPending = false
+      this.#pingLater()
+      // Channels that are added meanwhile are subscribed in the next round.
       for (let left = [...this.#listeners.keys()]; left.length > 0; ) {
         const known = new Set(this.#listeners.keys())
         await this.#subscribe(opened, left)
         left = [...this.#listeners.keys()].filter((channel) => !known.has(channel))
       }
       this.#failures = 0
-      this.#isActive = this.#ear === opened
+      this.#isActive = this.#connection === opened
       if (this.#listeners.size === 0) this.close()
     } catch (error) {
-      this.#ear = undefined
+      this.#connection = undefined
       this.#isActive = false
-      ear?.close()
+      connection?.close()
       this.#retry()
       throw explain(error)
     }
   }
 
-  async #subscribe(ear: Ear, channels: readonly string[]): Promise<void> {
+  async #subscribe(connection: MessageConnection, channels: readonly string[]): Promise<void> {
     try {
-      await ear.subscribe(channels)
+      await connection.subscribe(channels)
       this.refusal = undefined
     } catch (error) {
       const explained = explain(error)
@@ -155,35 +155,35 @@ export class RedisSubscription {
   }
 
   /**
-   * A connection that was dropped on the way, or leads to a node that has left its Cluster, looks alive and hears nothing. So a word is
-   * sent to our own channel, the way that all news comes.
+   * A connection that a router has dropped, or that leads to a node that has left its Cluster, looks alive and receives nothing. So a
+   * message to a channel of our own is sent in the way of all messages.
    */
-  #listenForEcho(): void {
-    this.#cancelEcho()
-    this.#cancelEcho = this.#env.timer(ECHO_EVERY_MS, () => void this.#echo(), { keepAlive: false })
+  #pingLater(): void {
+    this.#cancelPing()
+    this.#cancelPing = this.#env.timer(PING_INTERVAL_MS, () => void this.#ping(), { keepAlive: false })
   }
 
   /** Never rejects. */
-  async #echo(): Promise<void> {
-    if (!this.#ear) return
-    if (this.#isEchoDue) {
+  async #ping(): Promise<void> {
+    if (!this.#connection) return
+    if (this.#isPingPending) {
       this.close()
       return this.#retry()
     }
-    this.#isEchoDue = true
+    this.#isPingPending = true
     try {
-      await (await this.#driver()).publish(this.#echoChannel, '')
+      await (await this.#driver()).publish(this.#pingChannel, '')
     } catch {
-      // Trouble with the commands says nothing about the ear.
-      this.#isEchoDue = false
+      // A failure of the connection for commands says nothing about this one.
+      this.#isPingPending = false
     }
-    if (this.#ear) this.#listenForEcho()
+    if (this.#connection) this.#pingLater()
   }
 
-  #onEnd(ear: Ear | undefined): void {
-    // Before it was open, the failure of the opening tells; after it was given up, nobody cares.
-    if (!ear || this.#ear !== ear) return
-    this.#ear = undefined
+  #onEnd(connection: MessageConnection | undefined): void {
+    // While it opens, `#openOnce` handles the failure; a connection that was replaced does not count.
+    if (!connection || this.#connection !== connection) return
+    this.#connection = undefined
     this.#isActive = false
     this.#retry()
   }
