@@ -10,7 +10,10 @@ export interface RedisBackendOptions extends Omit<RedisRunnerOptions, 'onSuspici
   readonly prefix: string
 }
 
-/** What the clients of one store value share: the connection for commands, the one for messages, and the batches. */
+/**
+ * What the clients of one store value share: the connection for commands, the one for messages, and
+ * the batches.
+ */
 export class RedisBackend {
   readonly runner: RedisRunner
   readonly batcher: RedisBatcher

@@ -3,11 +3,17 @@ import { explain, explainReply, isReplica } from './failures.js'
 import { batchScript } from './lua/batch.js'
 import type { RedisRunner } from './runner.js'
 
-/** A batch of this size is sent at once: the server works on it while this process makes the next one. */
+/**
+ * A batch of this size is sent at once: the server works on it while this process makes the next
+ * one.
+ */
 const MOST_CALLS = 16
 
 export interface AnswerReader<T> {
-  /** Takes the answer, and whether as many replicas as wanted have it. What it throws rejects the call. */
+  /**
+   * Takes the answer, and whether as many replicas as wanted have it. What it throws rejects the
+   * call.
+   */
   read(answer: string, isReplicated: boolean): T
   /** There is no answer. */
   onError?(): void
@@ -23,8 +29,9 @@ interface Call {
 }
 
 /**
- * Claims and releases that are made in the same tick of the event loop travel as one command: 64 tasks on 64 locks cost one command and
- * one reply, not 64. In a Cluster each is a command of its own, since a script may only touch one slot.
+ * Claims and releases that are made in the same tick of the event loop travel as one command: 64
+ * tasks on 64 locks cost one command and one reply, not 64. In a Cluster each is a command of its
+ * own, since a script may only touch one slot.
  */
 export class RedisBatcher {
   readonly #runner: RedisRunner
@@ -40,7 +47,8 @@ export class RedisBatcher {
   submit<T>(key: string, text: string, reader: AnswerReader<T>): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
       const count = this.#calls.push({ key, text, reader, resolve, reject })
-      // Runs once all promises that are settled by now have been followed up: so the callers of one reply meet in the next batch.
+      // Runs once all promises that are settled by now have been followed up: so the callers of one
+      // reply meet in the next batch.
       if (count === 1) process.nextTick(this.#flush)
       else if (count >= MOST_CALLS) this.#sendCollected()
     }) as Promise<T>

@@ -130,7 +130,9 @@ export function permissionFinding(failure: unknown): Finding {
   return { level: 'fault', about, text }
 }
 
-/** Takes a lock, waits for it and releases it: everything that needs a permission. null: it worked. */
+/**
+ * Takes a lock, waits for it and releases it: everything that needs a permission. null: it worked.
+ */
 export async function tryLock(connection: Connection, name: string): Promise<unknown> {
   const { resource, claims } = trial(name)
   try {
@@ -149,7 +151,8 @@ export async function tryLock(connection: Connection, name: string): Promise<unk
 /** A claim that holds, and one that waits for it, of a resource that nobody else uses. */
 function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
-  // Long enough for a slow server: a lapsed claim publishes nothing, so the permission for it would not be tried.
+  // Long enough for a slow server: a lapsed claim publishes nothing, so the permission for it would
+  // not be tried.
   const common = { resource, permits: 1, capacity: 1, leaseMs: 30_000, presenceMs: 30_000, maxHoldMs: null }
   const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }

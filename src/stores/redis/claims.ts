@@ -34,7 +34,8 @@ export class RedisClaims {
   claim(request: ClaimRequest): Promise<ClaimReply> {
     const { subscription, replicas } = this.#backend
     void this.#channel.subscribe()
-    // Without messages a waiter would learn of its grant by a heartbeat only: the caller should rather know what is missing.
+    // Without messages a waiter would learn of its grant by a heartbeat only: the caller should
+    // rather know what is missing.
     if (subscription.refusal) return Promise.reject(subscription.refusal)
     return replicas ? this.#claimDurably(request, replicas.count) : this.#claim(request)
   }
@@ -47,7 +48,8 @@ export class RedisClaims {
       return await this.#claim(request)
     } catch (error) {
       if (error !== NOT_REPLICATED) throw error
-      // A later attempt under the same id has the same grant, and may have found enough replicas for it: it decides.
+      // A later attempt under the same id has the same grant, and may have found enough replicas
+      // for it: it decides.
       if (isLatest()) await this.release(request.resource, request.id)
       throw outOfReach(`fewer than ${replicas} replicas have the grant; it was given back`)
     } finally {
@@ -84,12 +86,14 @@ export class RedisClaims {
       read: (answer) => {
         const { wasThere, next } = releaseReply(answer)
         if (next) this.#push({ type: 'granted', resource, ...next })
-        // A client may have sent it twice, and the first one may have found the claim: the engine asks again.
+        // A client may have sent it twice, and the first one may have found the claim: the engine
+        // asks again.
         if (wasThere || driver?.losses === losses) return wasThere
         this.#push({ type: 'gap' })
         throw outOfReach('the connection was lost meanwhile')
       },
-      // The next holder may be this client's, which only the answer tells: if that is lost, all waiters have to ask.
+      // The next holder may be this client's, which only the answer tells: if that is lost, all
+      // waiters have to ask.
       onError: () => this.#push({ type: 'gap' }),
     })
   }

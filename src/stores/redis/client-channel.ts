@@ -3,7 +3,10 @@ import type { RedisNames } from './names.js'
 import { parseMessage } from './replies.js'
 import type { ChannelListener, RedisSubscription } from './subscription.js'
 
-/** The channel on which one client is told about its claims. It is subscribed beside the first claim, which so loses no time. */
+/**
+ * The channel on which one client is told about its claims. It is subscribed beside the first
+ * claim, which so loses no time.
+ */
 export class ClientChannel {
   readonly name: string
   readonly #subscription: RedisSubscription
@@ -42,7 +45,10 @@ export class ClientChannel {
     return this.#subscribing
   }
 
-  /** A claim was answered. Messages about it may have been missed if the channel was not subscribed yet. */
+  /**
+   * A claim was answered. Messages about it may have been missed if the channel was not subscribed
+   * yet.
+   */
   onAnswer(): void {
     this.#mayHaveMissed ||= !this.#isSubscribed
   }

@@ -5,17 +5,25 @@ export interface RedisDriver {
   /** Whether a script may only touch the keys of one slot. */
   readonly isCluster: boolean
   /**
-   * Of a client that we have opened: resolves when its connection is lost. The next call opens another client, since one that reconnects
-   * by itself would keep the process alive while its server is down.
+   * Of a client that we have opened: resolves when its connection is lost. The next call opens
+   * another client, since one that reconnects by itself would keep the process alive while its
+   * server is down.
    */
   readonly ended?: Promise<void>
-  /** How many connections were lost so far. A client may silently send unanswered commands again. */
+  /**
+   * How many connections were lost so far. A client may silently send unanswered commands again.
+   */
   readonly losses: number
-  /** Loads a script on every master, ahead of the calls that follow. `run` makes up for a failure. */
+  /**
+   * Loads a script on every master, ahead of the calls that follow. `run` makes up for a failure.
+   */
   load(script: Script): Promise<void>
   /** Runs a script on the master that has its keys. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** The same, followed by WAIT, which takes at most `timeoutMs`. On a connection of its own, because WAIT blocks it. */
+  /**
+   * The same, followed by WAIT, which takes at most `timeoutMs`. On a connection of its own,
+   * because WAIT blocks it.
+   */
   runDurably(
     script: Script,
     keys: readonly string[],
@@ -28,7 +36,9 @@ export interface RedisDriver {
   publish(channel: string, message: string): Promise<unknown>
   /** Every master, for `locks.check()`. */
   masters(): Promise<readonly Master[]>
-  /** Opens a connection for messages. It does not reconnect: `onEnd` is called once when it is lost. */
+  /**
+   * Opens a connection for messages. It does not reconnect: `onEnd` is called once when it is lost.
+   */
   openMessages(handlers: MessageHandlers): Promise<MessageConnection>
   /** Closes what this store has opened, and not the user's client. */
   close(): Promise<void>
@@ -66,7 +76,10 @@ export interface MessageHandlers {
 
 const counted = new WeakMap<object, { count: number }>()
 
-/** Counts the connections that a client loses. Listens once for each client: the user may make many stores of one client. */
+/**
+ * Counts the connections that a client loses. Listens once for each client: the user may make many
+ * stores of one client.
+ */
 export function lossesOf(
   client: { on(event: string, listener: () => void): unknown },
   events: readonly string[],
@@ -79,7 +92,10 @@ export function lossesOf(
   return losses
 }
 
-/** Calls a script by its hash, and by its text where the server has forgotten it (restart, fail-over, SCRIPT FLUSH). */
+/**
+ * Calls a script by its hash, and by its text where the server has forgotten it (restart,
+ * fail-over, SCRIPT FLUSH).
+ */
 export function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
   return call().catch((error: unknown) => {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error

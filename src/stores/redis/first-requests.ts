@@ -12,11 +12,13 @@ export interface FirstRequestsContext {
 }
 
 /**
- * The requests that a client makes before its channel is subscribed. Until then no message could tell it of a grant, so it waits in no
- * line: it only tries, and claims again once it is subscribed. So a free lock costs no further round trip.
+ * The requests that a client makes before its channel is subscribed. Until then no message could
+ * tell it of a grant, so it waits in no line: it only tries, and claims again once it is
+ * subscribed. So a free lock costs no further round trip.
  *
- * A later request must not overtake. So only the first request of a resource is tried; later ones of that resource are held back until
- * the channel is subscribed, and so is everything behind them, since requests for different resources are served in order, too.
+ * A later request must not overtake. So only the first request of a resource is tried; later ones
+ * of that resource are held back until the channel is subscribed, and so is everything behind them,
+ * since requests for different resources are served in order, too.
  */
 export class FirstRequests {
   readonly #context: FirstRequestsContext
@@ -60,7 +62,9 @@ export class FirstRequests {
     }
   }
 
-  /** The claim is released. The release finds nothing in line, and the claim must not join it later. */
+  /**
+   * The claim is released. The release finds nothing in line, and the claim must not join it later.
+   */
   withdraw(id: string): void {
     for (const pending of this.#pending) pending.isWithdrawn ||= pending.id === id
   }

@@ -12,8 +12,9 @@ import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
 
 /**
- * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. The type
- * is loose, so that the types of all these versions fit; the store looks at the client itself.
+ * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a
+ * Cluster or Sentinel of theirs. The type is loose, so that the types of all these versions fit;
+ * the store looks at the client itself.
  */
 export type RedisClient = IoredisLike | NodeRedisLike
 
@@ -38,15 +39,21 @@ export interface NodeRedisLike {
 }
 
 export interface RedisOptions {
-  /** What all keys and channels begin with. `holdfast` unless told. */
+  /** What all keys and channels begin with. Default: `holdfast`. */
   prefix?: string | undefined
-  /** With a URL: which package to use. Otherwise `ioredis`, `redis` or `iovalkey`, whichever is installed. */
+  /**
+   * With a URL: which package to use. Default: the first installed one of `ioredis`, `redis` and
+   * `iovalkey`.
+   */
   driver?: PackageName | undefined
-  /** A grant or renewal counts only once so many replicas have it (WAIT). 0 unless told. */
+  /** A grant or renewal counts only once this many replicas have it (WAIT). Default: 0. */
   replicas?: number | undefined
-  /** How long to wait for them. A second unless told. */
+  /** How long to wait for them. Default: a second. */
   replicaTimeout?: Duration | undefined
-  /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
+  /**
+   * How long an unused resource's counter is kept. While it is kept, a server clock that is set back
+   * cannot lower a fence. Default: a minute.
+   */
   retention?: Duration | undefined
   /** Time other than the server's, for simulations. */
   env?: Env | undefined
@@ -62,8 +69,8 @@ const REDIS_OPTIONS: OptionNames<RedisOptions> = {
 }
 
 /**
- * A store on Redis 6.2 or later, or Valkey: a single server, Sentinel or Cluster; by a URL, or by the client that you have, which stays
- * yours: Holdfast closes only what it has opened.
+ * A store on Redis 6.2 or later, or Valkey: a single server, Sentinel or Cluster. It takes a URL or
+ * your own client, which Holdfast does not close.
  *
  * @example
  * ```ts
@@ -103,11 +110,13 @@ class RedisStore implements Store {
     this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
-      // 1000 take a few milliseconds, in which the server does nothing else. In a Cluster each line is a command of its own anyway,
-      // and in a call of its own it does not wait for the dead master of another line.
+      // 1000 take a few milliseconds, in which the server does nothing else. In a Cluster each line
+      // is a command of its own anyway, and in a call of its own it does not wait for the dead
+      // master of another line.
       maxBeats: isCluster ? 1 : 1000,
       askNextEveryMs: null,
-      // WAIT covers the writes of its own connection only, and the releasing client writes a hand-off.
+      // WAIT covers the writes of its own connection only, and the releasing client writes a
+      // hand-off.
       confirmHandOffs: backend.replicas !== null,
       get tellsWanted() {
         return backend.subscription.isActive

@@ -58,10 +58,16 @@ interface IoredisPipeline {
 /** The events that may mean a lost connection, of a single server and of a node of a Cluster. */
 const LOSSES = ['close', '-node', 'node error'] as const
 const KEYS_AT_ONCE = 1000
-/** How long a disconnect waits for the server. The default, 2 s, is a timer that keeps the process alive. */
+/**
+ * How long a disconnect waits for the server. The default, 2 s, is a timer that keeps the process
+ * alive.
+ */
 export const DISCONNECT_WITHIN_MS = 10
 
-/** Nothing is queued or retried, since the engine does that, and a lost connection is not opened again. */
+/**
+ * Nothing is queued or retried, since the engine does that, and a lost connection is not opened
+ * again.
+ */
 const CONNECT_ONCE = {
   lazyConnect: true,
   retryStrategy: null,
@@ -140,7 +146,8 @@ export class IoredisDriver implements RedisDriver {
     const run: typeof once = (start) =>
       once(start).catch(async (error: Error) => {
         if (!error.message.startsWith('MOVED')) throw error
-        // A pipeline does not follow a slot that has moved; an ordinary command does, and updates the Cluster's map.
+        // A pipeline does not follow a slot that has moved; an ordinary command does, and updates
+        // the Cluster's map.
         await client.eval('return 1', 1, keys[0] ?? '')
         return once(start)
       })
@@ -155,7 +162,8 @@ export class IoredisDriver implements RedisDriver {
     for (const node of this.#masters()) {
       let cursor = '0'
       do {
-        // The client puts its own prefix before keys, but not before patterns, and replies carry it.
+        // The client puts its own prefix before keys, but not before patterns, and replies carry
+        // it.
         const found = await node.scan(cursor, 'MATCH', glob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
         cursor = String(found[0])
         yield found[1].map((key) => String(key).slice(prefix.length))
@@ -188,7 +196,10 @@ export class IoredisDriver implements RedisDriver {
     if (this.#ownsClient) this.#client.disconnect()
   }
 
-  /** Every node of a Cluster gets all messages. Another one is taken each time, since the last may be down. */
+  /**
+   * Every node of a Cluster gets all messages. Another one is taken each time, since the last may
+   * be down.
+   */
   #someNode(): IoredisClient {
     const nodes = this.#masters()
     const node = nodes[this.#nextNode++ % Math.max(1, nodes.length)]
@@ -224,7 +235,10 @@ export class IoredisDriver implements RedisDriver {
   }
 }
 
-/** For a client that we have opened: the calls that fail report its errors, and it does not keep the process alive. */
+/**
+ * For a client that we have opened: the calls that fail report its errors, and it does not keep the
+ * process alive.
+ */
 function quieten(client: IoredisClient | IoredisCluster): void {
   const unref = (): void => (client as { stream?: { unref?(): void } }).stream?.unref?.()
   client.on('error', () => {})

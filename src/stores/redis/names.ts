@@ -1,6 +1,7 @@
 /**
- * How keys, channels and ids are written. The resource is the hash tag, so that a Cluster keeps everything of one resource in one slot.
- * Only braces and the percent sign are escaped, since people read keys.
+ * How keys, channels and ids are written. The resource is the hash tag, so that a Cluster keeps
+ * everything of one resource in one slot. Only braces and the percent sign are escaped, since
+ * people read keys.
  */
 export class RedisNames {
   readonly #prefix: string
@@ -15,7 +16,10 @@ export class RedisNames {
     return `${this.#lines}${toKey(resource)}}`
   }
 
-  /** The resource of a line's key; null: it is not of this space. The user's client may have put its own prefix before the key. */
+  /**
+   * The resource of a line's key; null: it is not of this space. The user's client may have put its
+   * own prefix before the key.
+   */
   resourceOf(key: string): string | null {
     const start = key.lastIndexOf('{')
     const isOurs = key.endsWith('}') && key.slice(0, start + 1).endsWith(this.#lines)
@@ -56,7 +60,10 @@ export class RedisNames {
   }
 }
 
-/** An id as it is written inside a line: without white space, and never `-` or `#`, which have a meaning there. */
+/**
+ * An id as it is written inside a line: without white space, and never `-` or `#`, which have a
+ * meaning there.
+ */
 export function token(id: string): string {
   return /^[\w:.-]{2,}$/.test(id) ? id : encodeURIComponent(id).replaceAll('-', '%2D')
 }

@@ -51,7 +51,10 @@ export interface NodeRedisCluster extends NodeRedisCommon {
 
 export interface NodeRedisSentinel extends NodeRedisCommon {
   getMasterNode(): unknown
-  /** Not documented, but the only way to the client of the present master with all its settings. In 5 and 6. */
+  /**
+   * Not documented, but the only way to the client of the present master with all its settings. In
+   * 5 and 6.
+   */
   _execute<T>(isReadonly: boolean, work: (master: NodeRedisSingle) => Promise<T>): Promise<T>
 }
 
@@ -86,9 +89,9 @@ export function onNodeEnd(cluster: NodeRedisCluster, end: () => void): void {
 }
 
 export function messagesOf(client: NodeRedisCommon, { onMessage }: MessageHandlers): MessageConnection {
-  const hear = (message: unknown, channel: unknown): void => onMessage(String(channel), String(message))
+  const receive = (message: unknown, channel: unknown): void => onMessage(String(channel), String(message))
   return {
-    subscribe: async (channels) => void (await client.subscribe([...channels], hear)),
+    subscribe: async (channels) => void (await client.subscribe([...channels], receive)),
     unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
     close: () => quietly(() => destroy(client)),
   }
@@ -127,7 +130,10 @@ export function onEnd(client: NodeRedisCommon, end: () => void): void {
   client.on('end', check)
 }
 
-/** For a client that we have opened: the calls that fail report its errors, and it does not keep the process alive. */
+/**
+ * For a client that we have opened: the calls that fail report its errors, and it does not keep the
+ * process alive.
+ */
 export function quieten(client: AnyNodeRedis): void {
   client.on('error', () => {})
   if (isCluster(client)) client.on('node-ready', () => unrefNodes(client))

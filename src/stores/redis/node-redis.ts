@@ -72,7 +72,8 @@ export class NodeRedisDriver implements RedisDriver {
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (!isSentinel(this.#client)) return this.#run(script, keys, args)
-    // A call that waits for a connection is overtaken by later ones: claims would not join the line in their order.
+    // A call that waits for a connection is overtaken by later ones: claims would not join the line
+    // in their order.
     const answer = this.#last.then(() => this.#run(script, keys, args))
     this.#last = answer.catch(() => {})
     return answer
@@ -148,7 +149,10 @@ export class NodeRedisDriver implements RedisDriver {
     return Promise.all(client.masters.map(async (node) => client.nodeClient(node as never)))
   }
 
-  /** Every node of a Cluster gets all messages. Another one is taken each time, since the last may be down. */
+  /**
+   * Every node of a Cluster gets all messages. Another one is taken each time, since the last may
+   * be down.
+   */
   async #someNode(): Promise<NodeRedisSingle> {
     const client = this.#client
     if (isSentinel(client)) return masterOf(client)

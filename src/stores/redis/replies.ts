@@ -1,7 +1,9 @@
 import type { BeatReply, ClaimReply, ClaimView, Push, Waiting } from '../../contract/store.js'
 import { fromToken, type RedisNames } from './names.js'
 
-/** What the scripts answer and publish, in terms of the contract. Durations travel as microseconds. */
+/**
+ * What the scripts answer and publish, in terms of the contract. Durations travel as microseconds.
+ */
 
 export function toUs(ms: number): string {
   // Beyond this no sum with the clock would be exact; it is a hundred years and more.
@@ -99,7 +101,9 @@ export function revokedView(text: string): ClaimView {
   }
 }
 
-/** A message that `messageLua` of lua/script.ts has made; null: it is for another space, or unknown. */
+/**
+ * A message that `messageLua` of lua/script.ts has made; null: it is for another space, or unknown.
+ */
 export function parseMessage(message: string, names: RedisNames): Push | null {
   const match = /^(?:granted (\d+)|(lost|wanted)) (\S+) (.*)$/s.exec(message)
   const resource = names.resourceOf(match?.[4] ?? '')

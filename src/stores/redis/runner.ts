@@ -7,7 +7,10 @@ import { Silence } from './silence.js'
 
 /** After a failure to open, calls fail with the same error for this long. */
 const REOPEN_PAUSE_MS = 20
-/** The Sentinels are asked again at most this often: the right master fails WAIT as well while its replica is down. */
+/**
+ * The Sentinels are asked again at most this often: the right master fails WAIT as well while its
+ * replica is down.
+ */
 const SUSPECT_INTERVAL_MS = 1000
 
 /** How long a close waits for a connection that is being opened. */
@@ -73,7 +76,10 @@ export class RedisRunner {
     return opening
   }
 
-  /** A connection of our own is replaced when it is lost or silent. The user's client is left to the user. */
+  /**
+   * A connection of our own is replaced when it is lost or silent. The user's client is left to the
+   * user.
+   */
   #watch(driver: RedisDriver, opening: Promise<RedisDriver>, ended: Promise<void>): void {
     const abandon = (): void => {
       this.#forget(opening)
@@ -85,8 +91,9 @@ export class RedisRunner {
   }
 
   /**
-   * The server has too few replicas, or takes no writes: it may be an old master that came back, which its Sentinels demote seconds
-   * later. So the connection is closed, if it is ours, and the next call asks the Sentinels.
+   * The server has too few replicas, or takes no writes: it may be an old master that came back,
+   * which its Sentinels demote seconds later. So the connection is closed, if it is ours, and the
+   * next call asks the Sentinels.
    */
   suspect(): void {
     const { env, isSentinel, onSuspicion } = this.#options
@@ -111,7 +118,8 @@ export class RedisRunner {
 
   async #openOnce(): Promise<RedisDriver> {
     const driver = await this.#options.openDriver()
-    // A claim that finds the script missing is sent again, behind later ones. So the script is loaded before the first claim.
+    // A claim that finds the script missing is sent again, behind later ones. So the script is
+    // loaded before the first claim.
     const loaded = driver.load(this.#scriptOf(batchScript))
     // On the one connection of a single server it is ahead of the claims anyway.
     if (driver.isCluster || this.#options.replicas) await loaded

@@ -5,8 +5,9 @@ const PERIOD_MS = 2500
 const READING_MS = 100
 
 /**
- * Notices an open connection that answers nothing: a router has dropped it, or the machine behind it is down. TCP itself takes a quarter
- * of an hour for that. It counts answers instead of setting a timer for each call, because calls are many.
+ * Notices an open connection that answers nothing: a router has dropped it, or the machine behind
+ * it is down. TCP itself takes a quarter of an hour for that. It counts answers instead of setting
+ * a timer for each call, because calls are many.
  */
 export class Silence {
   readonly #env: Env
@@ -45,7 +46,10 @@ export class Silence {
     else this.#goOn()
   }
 
-  /** After a pause of this process the timers fire first: answers may have arrived and not been read yet. */
+  /**
+   * After a pause of this process the timers fire first: answers may have arrived and not been read
+   * yet.
+   */
   #checkTwice(): Cancel {
     const decide = (): void => (this.#seen === this.#answers ? this.#onSilent() : this.#goOn())
     return this.#env.timer(READING_MS, decide, { keepAlive: false })

@@ -5,7 +5,10 @@ import { explain } from './failures.js'
 
 export interface ChannelListener {
   onMessage(message: string): void
-  /** The channel is subscribed from now on, for the first time or again: messages may have been missed until now. */
+  /**
+   * The channel is subscribed from now on, for the first time or again: messages may have been
+   * missed until now.
+   */
   onGap(): void
 }
 
@@ -13,11 +16,17 @@ export interface ChannelListener {
 const PING_INTERVAL_MS = 5000
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 1000
-/** After this many failures, some 10 s, the longer pause lets a process end that has nothing else to do. */
+/**
+ * After this many failures, some 10 s, the longer pause lets a process end that has nothing else to
+ * do.
+ */
 const MANY_FAILURES = 15
 const LONG_RETRY_MS = 5000
 
-/** The one connection for messages of a store value, for all its clients and channels. It is opened again whenever it is lost. */
+/**
+ * The one connection for messages of a store value, for all its clients and channels. It is opened
+ * again whenever it is lost.
+ */
 export class RedisSubscription {
   readonly #env: Env
   readonly #driver: () => Promise<RedisDriver>
@@ -46,7 +55,10 @@ export class RedisSubscription {
     return this.#isActive
   }
 
-  /** Resolves when the channel is subscribed. A failure is retried in the background, and `onGap` tells of the success. */
+  /**
+   * Resolves when the channel is subscribed. A failure is retried in the background, and `onGap`
+   * tells of the success.
+   */
   async listen(channel: string, listener: ChannelListener): Promise<void> {
     const others = this.#listeners.get(channel)
     if (others) others.add(listener)
@@ -155,8 +167,9 @@ export class RedisSubscription {
   }
 
   /**
-   * A connection that a router has dropped, or that leads to a node that has left its Cluster, looks alive and receives nothing. So a
-   * message to a channel of our own is sent in the way of all messages.
+   * A connection that a router has dropped, or that leads to a node that has left its Cluster,
+   * looks alive and receives nothing. So a message to a channel of our own is sent in the way of
+   * all messages.
    */
   #pingLater(): void {
     this.#cancelPing()
@@ -181,7 +194,8 @@ export class RedisSubscription {
   }
 
   #onEnd(connection: MessageConnection | undefined): void {
-    // While it opens, `#openOnce` handles the failure; a connection that was replaced does not count.
+    // While it opens, `#openOnce` handles the failure; a connection that was replaced does not
+    // count.
     if (!connection || this.#connection !== connection) return
     this.#connection = undefined
     this.#isActive = false

@@ -13,12 +13,16 @@ interface Watch {
   told: number
 }
 
-/** How many unused subscriptions are kept: a client that was told of a change mostly reads and watches again. */
+/**
+ * How many unused subscriptions are kept: a client that was told of a change mostly reads and
+ * watches again.
+ */
 const MOST_IDLE = 100
 
 /**
- * The states that one client watches, each by a subscription to the state's own channel, so that a dead watcher leaves nothing behind on
- * the server. A watch ends with the first change that is newer than what was read.
+ * The states that one client watches, each by a subscription to the state's own channel, so that a
+ * dead watcher leaves nothing behind on the server. A watch ends with the first change that is
+ * newer than what was read.
  */
 export class RedisWatches {
   readonly #subscription: RedisSubscription
@@ -33,7 +37,10 @@ export class RedisWatches {
     this.#onChange = onChange
   }
 
-  /** Called before the state is read, so that no change is missed in between. Resolves when the channel is subscribed. */
+  /**
+   * Called before the state is read, so that no change is missed in between. Resolves when the
+   * channel is subscribed.
+   */
   async begin(key: string): Promise<void> {
     const watch = this.#watches.get(key) ?? this.#listen(key)
     watch.isWanted = true

@@ -12,13 +12,17 @@ import {
   waitLastLua,
 } from './short-paths.js'
 
-/** The first characters of a release and of a head in the form QUEUE, as bytes: no other call or head begins so. */
+/**
+ * The first characters of a release and of a head in the form QUEUE, as bytes: no other call or
+ * head begins so.
+ */
 const RELEASE = 'r'.charCodeAt(0)
 const QUEUED = 'l'.charCodeAt(0)
 
 /**
- * The usual call comes alone, to a free exclusive lock or from its only holder. It goes before everything else, and creates no function and
- * no table, which would cost it a fifth of its time. In any other case it has done nothing.
+ * The usual call comes alone, to a free exclusive lock or from its only holder. It goes before
+ * everything else, and creates no function and no table, which would cost it a fifth of its time.
+ * In any other case it has done nothing.
  */
 const SINGLE_CALL = `
 if #KEYS == 1 then
@@ -59,7 +63,8 @@ end
 `
 
 /**
- * Claims and releases: all that one client makes in the same tick of its event loop; in a Cluster one at a time.
+ * Claims and releases: all that one client makes in the same tick of its event loop; in a Cluster
+ * one at a time.
  *
  *     KEYS     for each call its line (any number of keys)
  *     ARGV[1]  retentionMs
@@ -74,7 +79,8 @@ end
  *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others count)
  *
- * Durations are microseconds. The same id again gives the present answer, so a claim may be sent twice. A refusal writes nothing.
+ * Durations are microseconds. The same id again gives the present answer, so a claim may be sent
+ * twice. A refusal writes nothing.
  */
 export const batchScript = defineScript(`
 ${SINGLE_CALL}

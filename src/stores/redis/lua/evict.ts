@@ -2,7 +2,8 @@ import { lineLua } from './line.js'
 import { defineScript } from './script.js'
 
 /**
- * An operator's break: removes the hold with a fence, or every hold, tells their clients, and promotes.
+ * An operator's break: removes the hold with a fence, or every hold, tells their clients, and
+ * promotes.
  *
  *     KEYS[1]    the line (1 key)
  *     ARGV[1,2]  retentionMs, fence (- every hold)

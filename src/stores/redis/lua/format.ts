@@ -1,15 +1,18 @@
 /**
- * How a line is stored. Every script, and `view.ts`, is made from these tables: nothing else knows the order of the fields.
+ * How a line is stored. Every script, and `view.ts`, is made from these tables: nothing else knows
+ * the order of the fields.
  *
- * A line is one hash. Field `#` is its head, in one of three forms; every other field is a claim under its id.
+ * A line is one hash. Field `#` is its head, in one of three forms; every other field is a claim
+ * under its id.
  *
  *     #     FREE    nobody holds or waits
  *     #     SINGLE  one claim holds and nobody waits; the claim is part of the head and has no field
  *     #     QUEUE   all other cases
  *     <id>  CLAIM
  *
- * `-` means none. Times are whole microseconds of the line's own clock: the server's wall clock plus OFFSET. OFFSET grows when the
- * server's clock is set back, so that the line's clock never goes back and no deadline moves away.
+ * `-` means none. Times are whole microseconds of the line's own clock: the server's wall clock
+ * plus OFFSET. OFFSET grows when the server's clock is set back, so that the line's clock never
+ * goes back and no deadline moves away.
  */
 export interface Form<Field extends string> {
   /** What a text of this form begins with. */
@@ -17,9 +20,15 @@ export interface Form<Field extends string> {
   readonly fields: readonly Field[]
 }
 
-/** What a claim keeps of the request. It ends every text that holds a claim, so short paths copy it unread. */
+/**
+ * What a claim keeps of the request. It ends every text that holds a claim, so short paths copy it
+ * unread.
+ */
 const REQUEST = ['permits', 'capacity', 'maxHold', 'floor', 'block', 'client', 'info'] as const
-/** What changes most is in front. NEXT and PREV link the holders, then the waiters. FENCE is 0 for a waiter. */
+/**
+ * What changes most is in front. NEXT and PREV link the holders, then the waiters. FENCE is 0 for a
+ * waiter.
+ */
 const CLAIM_FIELDS = ['next', 'prev', 'fence', 'expires', 'since', ...REQUEST] as const
 
 /** LAST is the newest fence. TTL is the time until which the key lives. */
@@ -27,8 +36,8 @@ export const FREE = form('', ['last', 'ttl'])
 /** SEEN is the newest time that the line has seen. */
 export const SINGLE = form('', ['last', 'ttl', 'seen', 'id', ...CLAIM_FIELDS])
 /**
- * USED permits are held; no hold ends before SOONEST. HEAD and TAIL are the first and the last claim, FIRST is the first waiter.
- * After a resize, claims may declare DECLARED, and PINNED counts.
+ * USED permits are held; no hold ends before SOONEST. HEAD and TAIL are the first and the last
+ * claim, FIRST is the first waiter. After a resize, claims may declare DECLARED, and PINNED counts.
  */
 export const QUEUE = form('line ', [
   'last',
@@ -64,8 +73,9 @@ const TEXTS = new Set<string>([
 ])
 
 /**
- * The clocks of the years 2001 to 2286 count 16 digits of microseconds. So the fields of FREE and SINGLE stand at fixed places,
- * which the scripts read much faster than by a pattern. Texts with other numbers are left to the patterns.
+ * The clocks of the years 2001 to 2286 count 16 digits of microseconds. So the fields of FREE and
+ * SINGLE stand at fixed places, which the scripts read much faster than by a pattern. Texts with
+ * other numbers are left to the patterns.
  */
 const DIGITS = 16
 export const COUNTER_END = 2 * DIGITS + 1
@@ -81,8 +91,9 @@ function form<const Field extends string>(tag: string, fields: readonly Field[])
 }
 
 /**
- * Lua that reads fields of a text into new locals: `names` says into which. `=text` in place of a name wants just that text, and
- * `~pattern` what matches. `starts` names locals that get the place where a field begins. All locals are nil if the text has another form.
+ * Lua that reads fields of a text into new locals: `names` says into which. `=text` in place of a
+ * name wants just that text, and `~pattern` what matches. `starts` names locals that get the place
+ * where a field begins. All locals are nil if the text has another form.
  */
 export function readLua<Field extends string>(
   { tag, fields }: Form<Field>,
@@ -99,9 +110,8 @@ export function readLua<Field extends string>(
     // Nothing is read behind a place that comes last.
     return name === undefined && index === end - 1 ? place : place + patternOf(field, name, locals)
   })
-  const isWhole = end === fields.length && names[fields[end - 1] as Field] !== undefined
-  const isOpen = names[fields[end - 1] as Field] === undefined
-  const close = isWhole ? '$' : isOpen ? '' : ' '
+  const isLastRead = names[fields[end - 1] as Field] !== undefined
+  const close = !isLastRead ? '' : end === fields.length ? '$' : ' '
   return `local ${locals.join(', ')} = string.match(${text}, '^${tag}${parts.join(' ')}${close}')`
 }
 
@@ -121,7 +131,10 @@ export function readAllLua<Field extends string>(form: Form<Field>, text: string
   return readLua(form, text, names)
 }
 
-/** A Lua expression for a text of that form. `values` are expressions for texts, for the first fields or for all; `rest` is the text of the others. */
+/**
+ * A Lua expression for a text of that form. `values` are expressions for texts, for the first
+ * fields or for all; `rest` is the text of the others.
+ */
 export function textLua<Field extends string>(
   { tag, fields }: Form<Field>,
   values: Partial<Record<Field, string>>,

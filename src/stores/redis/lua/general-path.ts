@@ -2,8 +2,9 @@ import { CALL, readAllLua } from './format.js'
 import { lineLua } from './line.js'
 
 /**
- * Any claim and any release, in Lua: `generalClaim(key, call)` and `generalRelease(key, id)`. To create these functions costs more than a
- * usual call takes, so `prepare` creates them when the first call needs them.
+ * Any claim and any release, in Lua: `generalClaim(key, call)` and `generalRelease(key, id)`. To
+ * create these functions costs more than a usual call takes, so `prepare` creates them when the
+ * first call needs them.
  */
 export const generalPathLua = `
 local generalClaim, generalRelease

@@ -1,15 +1,18 @@
 import { HIGHEST_FENCE } from '../../../contract/constants.js'
 import { CLAIM, FREE, formatLua, QUEUE, readAllLua, readLua, SINGLE, tableLua } from './format.js'
 
-/** A pinned capacity outlives its last claim by a month. The key's life is prolonged by a day at a time. */
+/**
+ * A pinned capacity outlives its last claim by a month. The key's life is prolonged by a day at a
+ * time.
+ */
 const PIN_US = 30 * 24 * 3600 * 1_000_000
 const PIN_SLACK_US = 24 * 3600 * 1_000_000
 /** HSET and HDEL take no more arguments at once, since Lua's stack is limited. */
 const MOST_ARGUMENTS = 1000
 
 /**
- * Reads and writes a line, in Lua: `open`, `get`, `touch`, `close`. Nothing is written before `close`, so a call that fails has changed
- * nothing.
+ * Reads and writes a line, in Lua: `open`, `get`, `touch`, `close`. Nothing is written before
+ * `close`, so a call that fails has changed nothing.
  */
 export const lineStorageLua = `
 local NEVER = ${HIGHEST_FENCE}
@@ -77,7 +80,8 @@ local function touch(id)
   line.isChanged = true
 end
 
--- The key must outlive every claim, and the time at which the clock passes the counter. Set well ahead, so that it is rarely set.
+-- The key must outlive every claim, and the time at which the clock passes the counter. Set well
+-- ahead, so that it is rarely set.
 local function prolongKey()
   local restUs, slackUs = retentionUs, retentionUs
   if line.pinned then restUs, slackUs = math.max(restUs, ${PIN_US}), ${PIN_SLACK_US} end

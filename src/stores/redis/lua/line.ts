@@ -1,15 +1,19 @@
 import { lineStorageLua } from './line-storage.js'
 import { admissionLua, messageLua } from './script.js'
 
-/** Thousands of claims that lapsed at once are left to the next call: a script must not hold up the server. */
+/**
+ * Thousands of claims that lapsed at once are left to the next call: a script must not hold up the
+ * server.
+ */
 const MOST_LAPSED = 5000
 
 /**
- * A line, in Lua: what `Lines` does for embedded stores, restated for the server and checked against the same model. Every script that
- * changes a line contains this. `format.ts` says how the line is stored.
+ * A line, in Lua: what `Lines` does for embedded stores, restated for the server and checked
+ * against the same model. Every script that changes a line contains this. `format.ts` says how the
+ * line is stored.
  *
- * Claims are linked. So a claim is found by its id, taken out of the middle and put at the end in constant time, however long the line
- * is, and all of it lives, expires and is evicted as one key.
+ * Claims are linked. So a claim is found by its id, taken out of the middle and put at the end in
+ * constant time, however long the line is, and all of it lives, expires and is evicted as one key.
  */
 export const lineLua = `
 ${admissionLua}
@@ -95,7 +99,8 @@ local function limit()
   return line.pinned or line.capacity
 end
 
--- When the first hold ends. What 'soonest' remembers may be too early, since renewals do not change it.
+-- When the first hold ends. What 'soonest' remembers may be too early, since renewals do not change
+-- it.
 local function findSoonest()
   local soonest, id = NEVER, line.head
   while id ~= line.first do
@@ -113,7 +118,8 @@ end
 local function promote(id, row)
   row.fence = nextFence(row.floor, row.block)
   row.since = now
-  -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the lease.
+  -- The deadline stays the waiter's own: only its next pulse proves that it is alive and starts the
+  -- lease.
   row.expires = math.min(row.expires, latestEnd(row))
   line.first = row.next
   line.used = line.used + row.permits

@@ -12,8 +12,9 @@ import { defineScript } from './script.js'
  *              held FENCE LEFT BLOCK (- none) IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
  *              error MESSAGE (for every beat of a line that cannot be read)
  *
- * Durations are microseconds. An id that is not in its line is gone for ever: nothing is created here.
- * A client may have thousands of holds, and nobody waits for most of them: `renewSingle` is for those.
+ * Durations are microseconds. An id that is not in its line is gone for ever: nothing is created
+ * here. A client may have thousands of holds, and nobody waits for most of them: `renewSingle` is
+ * for those.
  */
 export const pulseScript = defineScript(`
 local replies = {}

@@ -7,7 +7,10 @@ export interface Script {
   readonly text: string
 }
 
-/** The same script by the server's clock, and by a clock that the caller gives as the last argument, for simulations. */
+/**
+ * The same script by the server's clock, and by a clock that the caller gives as the last argument,
+ * for simulations.
+ */
 export interface Scripts {
   readonly byServer: Script
   readonly byCaller: Script
@@ -22,13 +25,15 @@ local wall = tonumber(table.remove(ARGV))
 `
 
 /**
- * What every script has: `wall`, the time in microseconds; `retentionUs`, how long an unused key is kept, from its first argument;
- * and the fence formula. Numbers of the size of a fence print as 1.79e+15 with tostring and `..`: they are formatted, or kept as text.
+ * What every script has: `wall`, the time in microseconds; `retentionUs`, how long an unused key is
+ * kept, from its first argument; and the fence formula. Numbers of the size of a fence print as
+ * 1.79e+15 with tostring and `..`: they are formatted, or kept as text.
  */
 const PRELUDE = `
 local retentionUs = ARGV[1] * 1000
 
--- The first and the last fence of the next grant: contract/fence.ts in Lua. Takes numbers or their texts.
+-- The first and the last fence of the next grant: contract/fence.ts in Lua. Takes numbers or their
+-- texts.
 local function fencesAfter(last, floor, block)
   local fence = math.max(last + 1, math.min(floor + 1, wall + ${FLOOR_SKEW_MS * 1000}), wall)
   local newest = fence + block - 1
@@ -37,7 +42,10 @@ local function fencesAfter(last, floor, block)
 end
 `
 
-/** The admission rule for the next claim in line: contract/admit.ts in Lua. Takes numbers or their texts. */
+/**
+ * The admission rule for the next claim in line: contract/admit.ts in Lua. Takes numbers or their
+ * texts.
+ */
 export const admissionLua = `
 local function fits(used, permits, capacity)
   return used + permits <= tonumber(capacity)

@@ -15,19 +15,24 @@ import {
 import { messageLua } from './script.js'
 
 /**
- * The usual cases, in Lua. They read and write what they must, and copy the rest as text. They are blocks and not functions: to create
- * a function costs a script time in every call. Each is left by `break`, having done nothing, if its case is not the one at hand;
- * otherwise it sets `reply`, and `head` to what it has written there. They use
+ * The usual cases, in Lua. They read and write what they must, and copy the rest as text. They are
+ * blocks and not functions: to create a function costs a script time in every call. Each is left by
+ * `break`, having done nothing, if its case is not the one at hand; otherwise it sets `reply`, and
+ * `head` to what it has written there. They use
  *
  *     key, head, wallText   the line, its field #, the time as text
  *     id, client            of a release
  *     call, mode, id, lease, presence, permits, capacity, floor, block   of a claim, as text; what a claim keeps of it begins at `from`
  *     last, ttl             of a free line, as text
  *
- * Texts are copied from a place on, because a pattern that runs to the end of a text looks at every character of it.
+ * Texts are copied from a place on, because a pattern that runs to the end of a text looks at every
+ * character of it.
  */
 
-/** A claim on a free line. The bare fence in reply says: granted for the whole lease, and nobody waits. */
+/**
+ * A claim on a free line. The bare fence in reply says: granted for the whole lease, and nobody
+ * waits.
+ */
 export const takeFreeLua = block(`
   local fence, newest = fencesAfter(last, floor, block)
   local expires = wall + lease
@@ -49,7 +54,10 @@ export const takeFreeLua = block(`
   reply = fenceText
 `)
 
-/** The release of the only claim in a line. A number at the wrong place is nil or too small, which ends this path. */
+/**
+ * The release of the only claim in a line. A number at the wrong place is nil or too small, which
+ * ends this path.
+ */
 export const releaseSingleLua = block(`
   local after = ${ID_START} + #id
   if string.sub(head, ${ID_START}, after + ${NO_LINKS.length - 1}) ~= id .. '${NO_LINKS}' then break end
@@ -83,8 +91,9 @@ function queueText(changes: {
 }
 
 /**
- * A release by the only holder, while the first waiter comes right behind it and wants the whole capacity: that one holds now. The
- * claims of the same client right behind it are named as its heirs, and the fences that follow are reserved for them.
+ * A release by the only holder, while the first waiter comes right behind it and wants the whole
+ * capacity: that one holds now. The claims of the same client right behind it are named as its
+ * heirs, and the fences that follow are reserved for them.
  */
 export const handOverLua = block(`
   ${readQueue}
@@ -184,7 +193,10 @@ function waitingRow(ahead: string): string {
 `
 }
 
-/** A claim that is refused or waits behind a single holder. A holder with a block of fences is told that its hold is wanted. */
+/**
+ * A claim that is refused or waits behind a single holder. A holder with a block of fences is told
+ * that its hold is wanted.
+ */
 export const waitFirstLua = block(`
   ${readLua(
     SINGLE,

@@ -1,8 +1,9 @@
 import { defineScript } from './script.js'
 
 /**
- * A state is one string: LAST VERSION EXPIRES VALUE. VERSION 0: deleted; LAST is then the number of the deletion, kept for a while so that no
- * version is used twice. EXPIRES is in microseconds of the server's clock, 0 for never.
+ * A state is one string: LAST VERSION EXPIRES VALUE. VERSION 0: deleted; LAST is then the number of
+ * the deletion, kept for a while so that no version is used twice. EXPIRES is in microseconds of
+ * the server's clock, 0 for never.
  */
 const stateLua = `
 local last, version, expires, value = 0, 0, 0, nil

@@ -1,7 +1,8 @@
 import { defineScript } from './script.js'
 
 /**
- * A line as it is, for `inspect`. It only reads; the client puts the claims in order, since a long line must not hold up the server.
+ * A line as it is, for `inspect`. It only reads; the client puts the claims in order, since a long
+ * line must not hold up the server.
  *
  *     KEYS[1]  the line (1 key)
  *     ARGV[1]  retentionMs
