@@ -3,20 +3,20 @@ import { unknownOption } from '../../base/options.js'
 import { PACKAGES, type PackageName } from './packages.js'
 
 /** Where a URL leads. */
-export interface Address {
+export interface RedisAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   readonly tls: boolean
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
-  /** The name that the Sentinels know the master by. */
+  /** The master's name in the configuration of the Sentinels. */
   readonly master: string
   readonly prefix: string | undefined
   readonly driver: PackageName | undefined
 }
 
-const KINDS: Readonly<Record<string, Address['kind']>> = {
+const KINDS: Readonly<Record<string, RedisAddress['kind']>> = {
   '': 'single',
   sentinel: 'sentinel',
   cluster: 'cluster',
@@ -29,8 +29,8 @@ const EXAMPLES = {
   cluster: 'redis+cluster://user:password@host1:6379,host2:6379',
 }
 
-/** Several hosts are no URL in the sense of the standard, so it is taken apart here. */
-export function parseAddress(url: string): Address {
+/** The `URL` class refuses several hosts, so this parses the text itself. */
+export function parseAddress(url: string): RedisAddress {
   refuseOddLogin(url)
   const match = /^redis(s?)(?:\+([a-z]+))?:\/\/(?:([^@/]*)@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url)
   const kind = KINDS[match?.[2]?.toLowerCase() ?? '']
@@ -58,7 +58,7 @@ export function parseAddress(url: string): Address {
   }
 }
 
-/** A password with these characters in it would be taken for a host or a path, and shown in errors. */
+/** A password with these characters would be taken for a host or a path, and shown in errors. */
 function refuseOddLogin(url: string): void {
   const afterScheme = url.slice(url.indexOf('//') + 2)
   if (/@.*@/s.test(afterScheme) || /[/?#].*@/s.test(afterScheme))
@@ -75,12 +75,12 @@ function parseHost(text: string, defaultPort: number): { host: string; port: num
   return { host: bracketed ?? (plain || 'localhost'), port: number }
 }
 
-function parseDatabase(text: string, kind: Address['kind']): number {
+function parseDatabase(text: string, kind: RedisAddress['kind']): number {
   if (!/^\d{1,5}$/.test(text)) throw invalid(`'${text}' is no number of a database; write ${EXAMPLES[kind]}`)
   return Number(text)
 }
 
-function parseOptions(query: string): Pick<Address, 'prefix' | 'driver'> {
+function parseOptions(query: string): Pick<RedisAddress, 'prefix' | 'driver'> {
   const options = new URLSearchParams(query)
   for (const name of options.keys())
     if (!OPTIONS.includes(name)) throw invalid(`In the URL of Redis: ${unknownOption(name, OPTIONS)}`)

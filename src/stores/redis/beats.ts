@@ -1,20 +1,24 @@
 import type { Beat, BeatReply } from '../../contract/store.js'
 import { groupByLine, type LineBeats } from '../shared/beats.js'
+import type { RedisBackend } from './backend.js'
 import { explainReply, outOfReach } from './failures.js'
 import { pulseScript } from './lua/pulse.js'
-import { type Names, token } from './names.js'
+import { type RedisNames, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
-import type { RedisUser } from './user.js'
 
 /** Tells all lines of a pulse that we are here: in one call, or in a Cluster in one for each line, all on their way at once. */
-export async function sendBeats(user: RedisUser, names: Names, beats: readonly Beat[]): Promise<BeatReply[]> {
+export async function sendBeats(
+  backend: RedisBackend,
+  names: RedisNames,
+  beats: readonly Beat[],
+): Promise<BeatReply[]> {
   const replies: BeatReply[] = []
   const groups = groupByLine(beats)
-  const driver = user.runner.driver ?? (await user.runner.open())
+  const driver = backend.runner.driver ?? (await backend.runner.open())
   const calls = driver.isCluster ? groups.map((group) => [group]) : [groups]
   await Promise.all(
     calls.map(async (call) => {
-      const text = await send(user, names, call, beats)
+      const text = await send(backend, names, call, beats)
       const indexes = call.flatMap((group) => group.indexes)
       text.split(',').forEach((reply, place) => {
         replies[indexes[place] ?? 0] = answerOf(reply)
@@ -25,8 +29,8 @@ export async function sendBeats(user: RedisUser, names: Names, beats: readonly B
 }
 
 async function send(
-  { runner, replicas }: RedisUser,
-  names: Names,
+  { runner, replicas }: RedisBackend,
+  names: RedisNames,
   groups: readonly LineBeats[],
   beats: readonly Beat[],
 ): Promise<string> {

@@ -3,10 +3,10 @@ import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
 import type { Master } from './driver.js'
 import { isForbidden } from './failures.js'
 
-/** The scripts write what they read the time for, which older servers refuse. */
+/** The scripts write after they have read the time, which older servers refuse. */
 const OLDEST: readonly [major: number, minor: number] = [6, 2]
-/** More than messages take, and less than harms anybody. */
-const CLOCK_MS = 1000
+/** More than a round trip takes, and less than does harm. */
+const CLOCK_TOLERANCE_MS = 1000
 
 /** What `locks.check()` says of one master. */
 export async function checkMaster(master: Master, wantedReplicas: number, env: Env): Promise<Finding[]> {
@@ -34,7 +34,7 @@ function parseInfo(reply: unknown): ReadonlyMap<string, string> {
 
 function checkVersion(info: ReadonlyMap<string, string>): Finding {
   const about = 'version'
-  // Valkey tells the version of Redis that it is compatible with as well.
+  // Valkey also reports the version of Redis that it is compatible with.
   const version = info.get('redis_version') ?? '0'
   const name = info.has('valkey_version') ? `Valkey ${info.get('valkey_version')}` : `Redis ${version}`
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -101,13 +101,13 @@ async function checkClock(master: Master, env: Env): Promise<Finding> {
   const after = env.wallMs()
   const serverMs = Number(seconds) * 1000 + Number(micros) / 1000
   const apartMs = Math.max(0, before - serverMs, serverMs - after)
-  if (apartMs < CLOCK_MS)
+  if (apartMs < CLOCK_TOLERANCE_MS)
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
   const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
   return { level: 'risk', about, text }
 }
 
-/** null: not allowed to read it. */
+/** null: the user may not read it. */
 async function configOf(master: Master, name: string): Promise<string | null> {
   try {
     const reply = await master.command('CONFIG', 'GET', name)
@@ -117,7 +117,7 @@ async function configOf(master: Master, name: string): Promise<string | null> {
   }
 }
 
-/** What a try of everything that Holdfast does has shown. */
+/** `failure` is the result of `tryLock`. */
 export function permissionFinding(failure: unknown): Finding {
   const about = 'permissions'
   if (failure === null)
@@ -130,13 +130,15 @@ export function permissionFinding(failure: unknown): Finding {
   return { level: 'fault', about, text }
 }
 
-/** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
+/**
+ * Takes a lock, waits for it and releases it: everything that needs a permission. null: it worked.
+ */
 export async function tryLock(connection: Connection, name: string): Promise<unknown> {
   const { resource, claims } = trial(name)
   try {
     for (const claim of claims) await connection.claim(claim)
     await connection.pulse(claims)
-    // Tells of a loss and of a grant by messages; a release tells its own client by the answer.
+    // An eviction publishes a loss and a grant; a release tells its own client by its answer.
     await connection.evict(resource, null)
     for (const { id } of claims) await connection.release(resource, id)
     await connection.read(resource, true)
@@ -146,10 +148,11 @@ export async function tryLock(connection: Connection, name: string): Promise<unk
   }
 }
 
-/** One claim that holds and one that waits for it, of a resource that nobody else uses. */
+/** A claim that holds, and one that waits for it, of a resource that nobody else uses. */
 function trial(name: string): { resource: string; claims: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
-  // Long enough for a slow server: of a claim that has lapsed nothing is told, and nothing shown about the permission to tell.
+  // Long enough for a slow server: a lapsed claim publishes nothing, so the permission for it would
+  // not be tried.
   const common = { resource, permits: 1, capacity: 1, leaseMs: 30_000, presenceMs: 30_000, maxHoldMs: null }
   const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '{}' }
   return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }

@@ -1,36 +1,46 @@
 import type { Script } from './lua/script.js'
 
-/** What this store needs of a Redis client, whichever it is. */
-export interface Driver {
+/** What this store needs of a Redis client, of any package. */
+export interface RedisDriver {
   /** Whether a script may only touch the keys of one slot. */
   readonly isCluster: boolean
   /**
-   * Of a client that we have opened: resolves when its connection is gone for good. The next call opens another one; a client that tries
-   * by itself would keep the process from ending for as long as its server is gone.
+   * Of a client that we have opened: resolves when its connection is lost. The next call opens
+   * another client, since one that reconnects by itself would keep the process alive while its
+   * server is down.
    */
   readonly ended?: Promise<void>
-  /** How many connections were lost so far. A client may silently send again what was under way then. */
+  /**
+   * How many connections were lost so far. A client may silently send unanswered commands again.
+   */
   readonly losses: number
-  /** Has every master learn a script, ahead of the calls that follow. What fails here is made up for by `run`. */
-  teach(script: Script): Promise<void>
+  /**
+   * Loads a script on every master, ahead of the calls that follow. `run` makes up for a failure.
+   */
+  load(script: Script): Promise<void>
   /** Runs a script on the master that has its keys. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** The same, and then how many replicas have its writes, after `timeoutMs` at the latest. On a connection of its own: WAIT blocks it. */
+  /**
+   * The same, followed by WAIT, which takes at most `timeoutMs`. On a connection of its own,
+   * because WAIT blocks it.
+   */
   runDurably(
     script: Script,
     keys: readonly string[],
     args: readonly string[],
     wanted: Replicas,
   ): Promise<Durable>
-  /** The keys that match, in portions, from every master, without blocking any. */
+  /** The matching keys of every master, in portions. */
   scan(pattern: string): AsyncIterable<readonly string[]>
-  /** Tells a channel, over the connection for commands. */
+  /** Publishes over the connection for commands. */
   publish(channel: string, message: string): Promise<unknown>
-  /** Every master, for a look at it. */
+  /** Every master, for `locks.check()`. */
   masters(): Promise<readonly Master[]>
-  /** Opens one more connection for messages. It does not come back by itself: `onEnd` is called once when it has ended. */
-  openEar(handlers: EarHandlers): Promise<Ear>
-  /** Closes what this store has opened; never what the user did. */
+  /**
+   * Opens a connection for messages. It does not reconnect: `onEnd` is called once when it is lost.
+   */
+  openMessages(handlers: MessageHandlers): Promise<MessageConnection>
+  /** Closes what this store has opened, and not the user's client. */
   close(): Promise<void>
 }
 
@@ -51,22 +61,25 @@ export interface Replicas {
   readonly timeoutMs: number
 }
 
-/** A connection that hears messages. */
-export interface Ear {
+/** A connection that receives messages. */
+export interface MessageConnection {
   /** Resolves when the server has confirmed it. */
   subscribe(channels: readonly string[]): Promise<void>
   unsubscribe(channel: string): Promise<void>
   close(): void
 }
 
-export interface EarHandlers {
+export interface MessageHandlers {
   onMessage(channel: string, message: string): void
   onEnd(): void
 }
 
 const counted = new WeakMap<object, { count: number }>()
 
-/** Counts the connections that a client loses. Once for each client: it may be the user's, and many stores may be made of it. */
+/**
+ * Counts the connections that a client loses. Listens once for each client: the user may make many
+ * stores of one client.
+ */
 export function lossesOf(
   client: { on(event: string, listener: () => void): unknown },
   events: readonly string[],
@@ -79,12 +92,13 @@ export function lossesOf(
   return losses
 }
 
-/** Calls a script by its hash, and by its text where the server has forgotten it (restart, fail-over, SCRIPT FLUSH). */
-export async function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
+/**
+ * Calls a script by its hash, and by its text where the server has forgotten it (restart,
+ * fail-over, SCRIPT FLUSH).
+ */
+export function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
+  return call().catch((error: unknown) => {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
     return withText()
-  }
+  })
 }

@@ -1,28 +1,29 @@
 import { deferred } from '../../base/deferred.js'
-import type { ClaimRequest } from '../../contract/store.js'
-import type { Answer } from './turns.js'
+import type { ClaimReply, ClaimRequest } from '../../contract/store.js'
 
-const BUSY: Answer = { text: 'busy', isSafe: true }
+const BUSY: ClaimReply = { status: 'refused', reason: 'busy' }
 
 export interface FirstRequestsContext {
-  ask(request: ClaimRequest): Promise<Answer>
-  /** Whether the client's channel is heard. */
-  isHearing(): boolean
-  /** Resolves when it is heard, or cannot be for now. */
-  heard(): Promise<unknown>
+  send(request: ClaimRequest): Promise<ClaimReply>
+  /** Whether the client's channel is subscribed. */
+  isSubscribed(): boolean
+  /** Resolves when it is, or when subscribing has failed for now. */
+  subscribed(): Promise<unknown>
 }
 
 /**
- * The requests that a client makes before its channel is heard. Until then it stands in no line, because nobody could tell it of a grant:
- * it only tries, and asks again when it is heard. So a free lock costs no further round trip.
+ * The requests that a client makes before its channel is subscribed. Until then no message could
+ * tell it of a grant, so it waits in no line: it only tries, and claims again once it is
+ * subscribed. So a free lock costs no further round trip.
  *
- * A request that came later must not overtake. So only the first request of a resource is tried; what comes behind it is held back until
- * the channel is heard, and so is everything behind that, as requests for different resources are served in order, too.
+ * A later request must not overtake. So only the first request of a resource is tried; later ones
+ * of that resource are held back until the channel is subscribed, and so is everything behind them,
+ * since requests for different resources are served in order, too.
  */
 export class FirstRequests {
   readonly #context: FirstRequestsContext
-  readonly #pending = new Set<{ readonly id: string; isGivenUp: boolean }>()
-  /** By resource: settles when its last request was sent for good. */
+  readonly #pending = new Set<{ readonly id: string; isWithdrawn: boolean }>()
+  /** By resource: resolves when its last request was sent for good. */
   readonly #sent = new Map<string, Promise<void>>()
   /** The same for the last request that was held back. */
   #heldBack: Promise<void> | null = null
@@ -32,27 +33,27 @@ export class FirstRequests {
   }
 
   get areOver(): boolean {
-    return this.#pending.size === 0 && this.#context.isHearing()
+    return this.#pending.size === 0 && this.#context.isSubscribed()
   }
 
-  async ask(request: ClaimRequest): Promise<Answer> {
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
     const { resource, id } = request
     const isHeldBack = this.#heldBack !== null || this.#sent.has(resource)
     const before = [this.#heldBack, this.#sent.get(resource)]
-    const pending = { id, isGivenUp: false }
+    const pending = { id, isWithdrawn: false }
     const sent = deferred<void>()
     this.#pending.add(pending)
     this.#sent.set(resource, sent.promise)
     if (isHeldBack) this.#heldBack = sent.promise
     try {
       const first = isHeldBack ? BUSY : await this.#try(request)
-      if (!isHeldBack && (first.text !== 'busy' || request.mode === 'try')) return first
-      await this.#context.heard()
+      if (!isHeldBack && (!isBusy(first) || request.mode === 'try')) return first
+      await this.#context.subscribed()
       await Promise.all(before)
-      if (pending.isGivenUp) return BUSY
-      const answer = this.#context.ask(request)
+      if (pending.isWithdrawn) return BUSY
+      const reply = this.#context.send(request)
       sent.resolve()
-      return await answer
+      return await reply
     } finally {
       sent.resolve()
       this.#pending.delete(pending)
@@ -61,12 +62,20 @@ export class FirstRequests {
     }
   }
 
-  /** The claim is released. That finds nothing in line, and nothing must come there later. */
-  giveUp(id: string): void {
-    for (const pending of this.#pending) pending.isGivenUp ||= pending.id === id
+  /**
+   * The claim is released. The release finds nothing in line, and the claim must not join it later.
+   */
+  withdraw(id: string): void {
+    for (const pending of this.#pending) pending.isWithdrawn ||= pending.id === id
   }
 
-  #try(request: ClaimRequest): Promise<Answer> {
-    return this.#context.ask(this.#context.isHearing() ? request : { ...request, mode: 'try' })
+  /** A claim that steals or adopts never waits, so it needs no message. */
+  #try(request: ClaimRequest): Promise<ClaimReply> {
+    const mayWait = request.mode === 'queue' && !this.#context.isSubscribed()
+    return this.#context.send(mayWait ? { ...request, mode: 'try' } : request)
   }
+}
+
+function isBusy(reply: ClaimReply): boolean {
+  return reply.status === 'refused' && reply.reason === 'busy'
 }

@@ -3,50 +3,57 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
-import { type Address, checkPackage, parseAddress } from './address.js'
+import { checkPackage, parseAddress, type RedisAddress } from './address.js'
+import { RedisBackend } from './backend.js'
 import { RedisConnection } from './connection.js'
-import type { Driver, Replicas } from './driver.js'
+import type { RedisDriver, Replicas } from './driver.js'
 import { IoredisDriver, isIoredis } from './ioredis.js'
 import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
-import { RedisUser } from './user.js'
 
 /**
- * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a Cluster or Sentinel of theirs. Told by
- * what it can do, as loosely as the types of all these versions need; a look at the client itself says which it is.
+ * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a
+ * Cluster or Sentinel of theirs. The type is loose, so that the types of all these versions fit;
+ * the store looks at the client itself.
  */
 export type RedisClient = IoredisLike | NodeRedisLike
 
-/** What tells a client of ioredis or iovalkey. */
+/** A client of ioredis or iovalkey. */
 export interface IoredisLike {
   /** Runs a script by its hash. */
   evalsha(...args: never[]): unknown
-  /** Makes a connection more, with the same settings. */
+  /** Makes one more connection with the same settings. */
   duplicate(...args: never[]): unknown
   /** Ends the connection. */
   disconnect(...args: never[]): unknown
 }
 
-/** What tells a client of node-redis. */
+/** A client of node-redis. */
 export interface NodeRedisLike {
   /** Runs a script by its hash. */
   evalSha(...args: never[]): unknown
-  /** Makes a connection more, with the same settings. */
+  /** Makes one more connection with the same settings. */
   duplicate(...args: never[]): unknown
   /** Ends the connection. */
   destroy(...args: never[]): unknown
 }
 
 export interface RedisOptions {
-  /** What all keys and channels begin with. `holdfast` unless told. */
+  /** What all keys and channels begin with. Default: `holdfast`. */
   prefix?: string | undefined
-  /** With a URL: which package to use. Otherwise `ioredis`, `redis` or `iovalkey`, whichever is installed. */
+  /**
+   * With a URL: which package to use. Default: the first installed one of `ioredis`, `redis` and
+   * `iovalkey`.
+   */
   driver?: PackageName | undefined
-  /** A grant or renewal counts only once so many replicas have it (WAIT). 0 unless told. */
+  /** A grant or renewal counts only once this many replicas have it (WAIT). Default: 0. */
   replicas?: number | undefined
-  /** How long to wait for them. A second unless told. */
+  /** How long to wait for them. Default: a second. */
   replicaTimeout?: Duration | undefined
-  /** How long an unused resource's counter is kept, so that a server clock set back by less cannot lower a fence. A minute unless told. */
+  /**
+   * How long an unused resource's counter is kept. While it is kept, a server clock that is set back
+   * cannot lower a fence. Default: a minute.
+   */
   retention?: Duration | undefined
   /** Time other than the server's, for simulations. */
   env?: Env | undefined
@@ -62,8 +69,8 @@ const REDIS_OPTIONS: OptionNames<RedisOptions> = {
 }
 
 /**
- * A store on Redis 6.2 or later, or Valkey: a single server, Sentinel or Cluster; by a URL, or by the client that you have, which stays
- * yours: Holdfast closes only what it has opened.
+ * A store on Redis 6.2 or later, or Valkey: a single server, Sentinel or Cluster. It takes a URL or
+ * your own client, which Holdfast does not close.
  *
  * @example
  * ```ts
@@ -81,7 +88,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
   if (!address && options.driver !== undefined)
     throw invalid('driver says which package opens a URL; a client of yours is used as it is')
   const openDriver = opener(address ?? urlOrClient)
-  const user = new RedisUser({
+  const backend = new RedisBackend({
     openDriver,
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
@@ -91,29 +98,34 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
     hint: address?.tls ? `no connection by TLS so far; ${NO_TLS_THERE}` : null,
     retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
   })
-  return new RedisStore(user, address ? address.kind === 'cluster' : isCluster(urlOrClient))
+  return new RedisStore(backend, address ? address.kind === 'cluster' : isCluster(urlOrClient))
 }
 
 class RedisStore implements Store {
   readonly name = 'redis'
   readonly capabilities: Capabilities
-  readonly #user: RedisUser
+  readonly #backend: RedisBackend
 
-  constructor(user: RedisUser, isCluster: boolean) {
-    this.#user = user
+  constructor(backend: RedisBackend, isCluster: boolean) {
+    this.#backend = backend
     this.capabilities = {
       perHoldLease: true,
-      // One server does nothing else meanwhile: so many take a few milliseconds. In a Cluster each line is a command of its own anyway,
-      // and in a call of its own it does not suffer from a dead master of others.
+      // 1000 take a few milliseconds, in which the server does nothing else. In a Cluster each line
+      // is a command of its own anyway, and in a call of its own it does not wait for the dead
+      // master of another line.
       maxBeats: isCluster ? 1 : 1000,
       askNextEveryMs: null,
-      // WAIT speaks for the writes of its own connection only, and a hand-off is written by whoever released.
-      confirmHandOffs: user.replicas !== null,
+      // WAIT covers the writes of its own connection only, and the releasing client writes a
+      // hand-off.
+      confirmHandOffs: backend.replicas !== null,
+      get tellsWanted() {
+        return backend.subscription.isActive
+      },
     }
   }
 
   connect(client: ClientContext): Connection {
-    return new RedisConnection(this.#user, client)
+    return new RedisConnection(this.#backend, client)
   }
 }
 
@@ -122,7 +134,7 @@ function isCluster(client: unknown): boolean {
   return typeof nodes === 'function' || typeof nodeClient === 'function'
 }
 
-function opener(from: Address | string | RedisClient): () => Promise<Driver> {
+function opener(from: RedisAddress | string | RedisClient): () => Promise<RedisDriver> {
   if (typeof from !== 'object' || from === null)
     throw invalid(
       'redis() takes a URL, such as redis://localhost:6379, or a client of ioredis, redis or iovalkey',
@@ -135,7 +147,7 @@ function opener(from: Address | string | RedisClient): () => Promise<Driver> {
   )
 }
 
-function withOptions(address: Address, { driver }: RedisOptions): Address {
+function withOptions(address: RedisAddress, { driver }: RedisOptions): RedisAddress {
   return driver === undefined ? address : { ...address, driver: checkPackage(driver) }
 }
 

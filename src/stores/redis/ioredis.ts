@@ -1,12 +1,12 @@
 import { quietly } from '../../base/quietly.js'
 import {
   byHash,
-  type Driver,
   type Durable,
-  type Ear,
-  type EarHandlers,
   lossesOf,
   type Master,
+  type MessageConnection,
+  type MessageHandlers,
+  type RedisDriver,
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
@@ -55,21 +55,27 @@ interface IoredisPipeline {
   exec(): Promise<[Error | null, unknown][] | null>
 }
 
-/** What may tell of a lost connection, of a single server and of a node of a Cluster. */
+/** The events that may mean a lost connection, of a single server and of a node of a Cluster. */
 const LOSSES = ['close', '-node', 'node error'] as const
 const KEYS_AT_ONCE = 1000
-/** For the server's word that it has closed, too: 2 s unless told, for which a timer keeps the process from ending. */
+/**
+ * How long a disconnect waits for the server. The default, 2 s, is a timer that keeps the process
+ * alive.
+ */
 export const DISCONNECT_WITHIN_MS = 10
 
-/** No commands are kept for later: what is repeated, and until when, is the engine's business. It ends for good when it is cut. */
-const ONE_LIFE = {
+/**
+ * Nothing is queued or retried, since the engine does that, and a lost connection is not opened
+ * again.
+ */
+const CONNECT_ONCE = {
   lazyConnect: true,
   retryStrategy: null,
   enableReadyCheck: false,
   maxRetriesPerRequest: 0,
   disconnectTimeout: DISCONNECT_WITHIN_MS,
 }
-const EAR_OPTIONS = { ...ONE_LIFE, autoResubscribe: false, keyPrefix: '' }
+const MESSAGE_OPTIONS = { ...CONNECT_ONCE, autoResubscribe: false, keyPrefix: '' }
 
 export function isIoredis(client: object): client is IoredisClient | IoredisCluster {
   return ['evalsha', 'pipeline', 'duplicate', 'subscribe', 'disconnect'].every(
@@ -82,7 +88,7 @@ function isCluster(client: IoredisClient | IoredisCluster): client is IoredisClu
 }
 
 /** ioredis and iovalkey, which have the same interface. */
-export class IoredisDriver implements Driver {
+export class IoredisDriver implements RedisDriver {
   readonly isCluster: boolean
   readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
@@ -108,11 +114,11 @@ export class IoredisDriver implements Driver {
     return this.#losses.count + this.#durableLosses
   }
 
-  async teach(script: Script): Promise<void> {
+  async load(script: Script): Promise<void> {
     try {
       await Promise.all(this.#masters().map(async (node) => node.script('LOAD', script.text)))
     } catch {
-      // Told by the first call.
+      // The first call reports it.
     }
   }
 
@@ -140,7 +146,8 @@ export class IoredisDriver implements Driver {
     const run: typeof once = (start) =>
       once(start).catch(async (error: Error) => {
         if (!error.message.startsWith('MOVED')) throw error
-        // A pipeline does not follow a slot that has moved; an ordinary command does, and then the Cluster knows.
+        // A pipeline does not follow a slot that has moved; an ordinary command does, and updates
+        // the Cluster's map.
         await client.eval('return 1', 1, keys[0] ?? '')
         return once(start)
       })
@@ -155,7 +162,8 @@ export class IoredisDriver implements Driver {
     for (const node of this.#masters()) {
       let cursor = '0'
       do {
-        // A prefix of the client's own is put before keys, but not before patterns; and what comes back carries it.
+        // The client puts its own prefix before keys, but not before patterns, and replies carry
+        // it.
         const found = await node.scan(cursor, 'MATCH', glob(prefix) + pattern, 'COUNT', KEYS_AT_ONCE)
         cursor = String(found[0])
         yield found[1].map((key) => String(key).slice(prefix.length))
@@ -170,16 +178,16 @@ export class IoredisDriver implements Driver {
     }))
   }
 
-  async openEar({ onMessage, onEnd }: EarHandlers): Promise<Ear> {
-    const ear = this.#someNode().duplicate(EAR_OPTIONS)
-    quieten(ear)
-    ear.on('message', (channel: unknown, message: unknown) => onMessage(String(channel), String(message)))
-    ear.on('end', onEnd)
-    await ear.connect()
+  async openMessages({ onMessage, onEnd }: MessageHandlers): Promise<MessageConnection> {
+    const copy = this.#someNode().duplicate(MESSAGE_OPTIONS)
+    quieten(copy)
+    copy.on('message', (channel: unknown, message: unknown) => onMessage(String(channel), String(message)))
+    copy.on('end', onEnd)
+    await copy.connect()
     return {
-      subscribe: async (channels) => void (await ear.subscribe(...channels)),
-      unsubscribe: async (channel) => void (await ear.unsubscribe(channel)),
-      close: () => quietly(() => ear.disconnect()),
+      subscribe: async (channels) => void (await copy.subscribe(...channels)),
+      unsubscribe: async (channel) => void (await copy.unsubscribe(channel)),
+      close: () => quietly(() => copy.disconnect()),
     }
   }
 
@@ -188,7 +196,10 @@ export class IoredisDriver implements Driver {
     if (this.#ownsClient) this.#client.disconnect()
   }
 
-  /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
+  /**
+   * Every node of a Cluster gets all messages. Another one is taken each time, since the last may
+   * be down.
+   */
   #someNode(): IoredisClient {
     const nodes = this.#masters()
     const node = nodes[this.#nextNode++ % Math.max(1, nodes.length)]
@@ -200,9 +211,9 @@ export class IoredisDriver implements Driver {
     return isCluster(this.#client) ? this.#client.nodes('master') : [this.#client]
   }
 
-  /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
+  /** For WAIT, which blocks its connection. The next call opens another one when this is lost. */
   async #duplicate(): Promise<IoredisClient | IoredisCluster> {
-    const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate(ONE_LIFE)
+    const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate(CONNECT_ONCE)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     quieten(copy)
     const forget = (): void => {
@@ -210,7 +221,7 @@ export class IoredisDriver implements Driver {
     }
     copy.on('end', forget)
     try {
-      // One that connects by itself is on its way already.
+      // Another status means that it connects by itself.
       if (copy.status === 'wait') await copy.connect()
       return copy
     } catch (error) {
@@ -224,7 +235,10 @@ export class IoredisDriver implements Driver {
   }
 }
 
-/** Of a client that we have opened: its errors are told by the calls that fail, and it does not keep the process from ending. */
+/**
+ * For a client that we have opened: the calls that fail report its errors, and it does not keep the
+ * process alive.
+ */
 function quieten(client: IoredisClient | IoredisCluster): void {
   const unref = (): void => (client as { stream?: { unref?(): void } }).stream?.unref?.()
   client.on('error', () => {})

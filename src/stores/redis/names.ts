@@ -1,8 +1,9 @@
 /**
- * How keys, channels and ids are written. The resource is the hash tag, so that a Cluster keeps everything of one resource in one slot;
- * for that, braces (and the percent sign that stands for them) are escaped. Nothing else is: people read keys.
+ * How keys, channels and ids are written. The resource is the hash tag, so that a Cluster keeps
+ * everything of one resource in one slot. Only braces and the percent sign are escaped, since
+ * people read keys.
  */
-export class Names {
+export class RedisNames {
   readonly #prefix: string
   readonly #lines: string
 
@@ -15,24 +16,27 @@ export class Names {
     return `${this.#lines}${toKey(resource)}}`
   }
 
-  /** The resource of a line's key; null if it is none of this space. The user's client may have put a prefix of its own before it. */
+  /**
+   * The resource of a line's key; null: it is not of this space. The user's client may have put its
+   * own prefix before the key.
+   */
   resourceOf(key: string): string | null {
     const start = key.lastIndexOf('{')
     const isOurs = key.endsWith('}') && key.slice(0, start + 1).endsWith(this.#lines)
     return isOurs ? fromKey(key.slice(start + 1, -1)) : null
   }
 
-  /** What matches the keys of all lines whose resources begin so. */
+  /** Matches the keys of all lines whose resources begin with a prefix. */
   linePattern(prefix: string): string {
     return `${glob(this.#lines + toKey(prefix))}*}`
   }
 
-  /** What matches the keys of the lines of every space. */
+  /** Matches the keys of the lines of every space. */
   get everyLinePattern(): string {
     return `${glob(this.#prefix)}:*:{*}`
   }
 
-  /** The space of a line's key; null if it is none of ours. */
+  /** The space of a line's key; null: it is not ours. */
   spaceOf(key: string): string | null {
     const start = `${this.#prefix}:`
     const at = key.indexOf(start)
@@ -45,18 +49,21 @@ export class Names {
     return `${this.#lines}${toKey(key)}}:state`
   }
 
-  /** Told when the state changes. */
+  /** Where changes of a state are published. */
   stateChannel(key: string): string {
     return this.state(key)
   }
 
-  /** Where one client is told what became of its claims. */
+  /** Where one client is told about its claims. */
   clientChannel(client: string): string {
     return `${this.#prefix}:client:${token(client)}`
   }
 }
 
-/** An id as it is written inside a line: no white space, and never `-` or `#`, which mean something there. */
+/**
+ * An id as it is written inside a line: without white space, and never `-` or `#`, which have a
+ * meaning there.
+ */
 export function token(id: string): string {
   return /^[\w:.-]{2,}$/.test(id) ? id : encodeURIComponent(id).replaceAll('-', '%2D')
 }
@@ -73,7 +80,7 @@ function fromKey(text: string): string {
   return text.includes('%') ? text.replace(/%(25|7B|7D)/g, decodeURIComponent) : text
 }
 
-/** What matches exactly this text, for SCAN. */
+/** A pattern for SCAN that matches exactly this text. */
 export function glob(text: string): string {
   return text.replace(/[\\*?[\]^]/g, '\\$&')
 }

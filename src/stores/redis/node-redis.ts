@@ -1,98 +1,37 @@
-import { HoldfastError } from '../../base/errors.js'
-import { quietly } from '../../base/quietly.js'
 import {
   byHash,
-  type Driver,
-  type Ear,
-  type EarHandlers,
   lossesOf,
   type Master,
+  type MessageConnection,
+  type MessageHandlers,
+  type RedisDriver,
   type Replicas,
 } from './driver.js'
 import type { Script } from './lua/script.js'
 import { glob } from './names.js'
+import {
+  type AnyNodeRedis,
+  connectOnce,
+  destroy,
+  isCluster,
+  isSentinel,
+  masterOf,
+  messagesOf,
+  type NodeRedisCluster,
+  type NodeRedisMulti,
+  type NodeRedisSingle,
+  onEnd,
+  onNodeEnd,
+  quieten,
+} from './node-redis-client.js'
 
-interface ScriptCall {
-  keys: string[]
-  arguments: string[]
-}
-
-/** The part of node-redis (`redis` 5, 6) that a client, a Cluster and a Sentinel have in common. */
-interface NodeRedisCommon {
-  evalSha(sha: string, call: ScriptCall): Promise<unknown>
-  eval(text: string, call: ScriptCall): Promise<unknown>
-  on(event: string, listener: (...args: never[]) => void): unknown
-  connect(): Promise<unknown>
-  publish(channel: string, message: string): Promise<unknown>
-  destroy(): void
-  subscribe(channels: string[], listener: (message: unknown, channel: unknown) => void): Promise<unknown>
-  unsubscribe(channel: string): Promise<unknown>
-  readonly isOpen: boolean
-  /** What it puts before keys, but not before patterns; not documented. Since 6.3. */
-  readonly _keyPrefix?: unknown
-}
-
-/** A client of one server. */
-export interface NodeRedisClient extends NodeRedisCommon {
-  scan(
-    cursor: string,
-    options: { MATCH: string; COUNT: number },
-  ): Promise<{ cursor: unknown; keys: unknown[] }>
-  scriptLoad(text: string): Promise<unknown>
-  multi(): NodeRedisMulti
-  duplicate(overrides?: object): NodeRedisClient
-  sendCommand(words: string[]): Promise<unknown>
-  unref(): void
-  readonly options?: { readonly socket?: object }
-}
-
-interface NodeRedisNode {
-  readonly client?: NodeRedisClient | undefined
-  readonly address?: string
-}
-
-export interface NodeRedisCluster extends NodeRedisCommon {
-  readonly masters: readonly NodeRedisNode[]
-  readonly replicas: readonly NodeRedisNode[]
-  nodeClient(node: never): NodeRedisClient | Promise<NodeRedisClient>
-  multi(routing: string): NodeRedisMulti
-  duplicate(overrides?: object): NodeRedisCluster
-}
-
-interface NodeRedisSentinel extends NodeRedisCommon {
-  getMasterNode(): unknown
-  /** Not documented, but the only way to the client of the present master, with all its settings. In 5 and in 6. */
-  _execute<T>(isReadonly: boolean, work: (master: NodeRedisClient) => Promise<T>): Promise<T>
-}
-
-interface NodeRedisMulti {
-  evalSha(sha: string, call: ScriptCall): NodeRedisMulti
-  eval(text: string, call: ScriptCall): NodeRedisMulti
-  wait(count: number, timeoutMs: number): NodeRedisMulti
-  execAsPipeline(): Promise<unknown[]>
-}
-
-type AnyNodeRedis = NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
+export { isNodeRedis, type NodeRedisCluster, type NodeRedisSingle } from './node-redis-client.js'
 
 const LOSSES = ['error', 'reconnecting', 'end'] as const
 const KEYS_AT_ONCE = 1000
 
-export function isNodeRedis(client: object): client is AnyNodeRedis {
-  return ['evalSha', 'duplicate', 'subscribe', 'destroy'].every(
-    (method) => typeof (client as Record<string, unknown>)[method] === 'function',
-  )
-}
-
-function isCluster(client: AnyNodeRedis): client is NodeRedisCluster {
-  return typeof (client as Partial<NodeRedisCluster>).nodeClient === 'function'
-}
-
-function isSentinel(client: AnyNodeRedis): client is NodeRedisSentinel {
-  return typeof (client as Partial<NodeRedisSentinel>).getMasterNode === 'function'
-}
-
 /** The package `redis`. */
-export class NodeRedisDriver implements Driver {
+export class NodeRedisDriver implements RedisDriver {
   readonly isCluster: boolean
   readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
@@ -100,9 +39,9 @@ export class NodeRedisDriver implements Driver {
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
   readonly #keyPrefix: string
-  #durable: Promise<NodeRedisClient | NodeRedisCluster> | undefined
+  #durable: Promise<NodeRedisSingle | NodeRedisCluster> | undefined
   #nextNode = 0
-  /** The last call to a Sentinel, settled when the next one may be sent. */
+  /** The last call to a Sentinel; it resolves when the next one may be sent. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(client: AnyNodeRedis, ownsClient: boolean) {
@@ -123,17 +62,18 @@ export class NodeRedisDriver implements Driver {
     return this.#losses.count + this.#durableLosses
   }
 
-  async teach(script: Script): Promise<void> {
+  async load(script: Script): Promise<void> {
     try {
       await Promise.all((await this.#masters()).map(async (node) => node.scriptLoad(script.text)))
     } catch {
-      // Told by the first call.
+      // The first call reports it.
     }
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (!isSentinel(this.#client)) return this.#run(script, keys, args)
-    // While it has one call wait for a connection, it sends later ones before it: those who ask would not stand in line as they came.
+    // A call that waits for a connection is overtaken by later ones: claims would not join the line
+    // in their order.
     const answer = this.#last.then(() => this.#run(script, keys, args))
     this.#last = answer.catch(() => {})
     return answer
@@ -188,11 +128,11 @@ export class NodeRedisDriver implements Driver {
     }))
   }
 
-  async openEar(handlers: EarHandlers): Promise<Ear> {
-    const ear = oneLife(await this.#someNode())
-    onEnd(ear, handlers.onEnd)
-    await ear.connect()
-    return earOf(ear, handlers)
+  async openMessages(handlers: MessageHandlers): Promise<MessageConnection> {
+    const copy = connectOnce(await this.#someNode())
+    onEnd(copy, handlers.onEnd)
+    await copy.connect()
+    return messagesOf(copy, handlers)
   }
 
   async close(): Promise<void> {
@@ -202,15 +142,18 @@ export class NodeRedisDriver implements Driver {
     if (this.#ownsClient) destroy(this.#client)
   }
 
-  async #masters(): Promise<NodeRedisClient[]> {
+  async #masters(): Promise<NodeRedisSingle[]> {
     const client = this.#client
     if (isSentinel(client)) return [await masterOf(client)]
     if (!isCluster(client)) return [client]
     return Promise.all(client.masters.map(async (node) => client.nodeClient(node as never)))
   }
 
-  /** Messages go to every node of a Cluster, so any will do; another one each time, since the last may be dead. */
-  async #someNode(): Promise<NodeRedisClient> {
+  /**
+   * Every node of a Cluster gets all messages. Another one is taken each time, since the last may
+   * be down.
+   */
+  async #someNode(): Promise<NodeRedisSingle> {
     const client = this.#client
     if (isSentinel(client)) return masterOf(client)
     if (!isCluster(client)) return client
@@ -219,12 +162,12 @@ export class NodeRedisDriver implements Driver {
     return client.nodeClient(node as never)
   }
 
-  /** For WAIT, which blocks its connection. It is made anew when it has ended, whatever the user's client would do. */
-  async #duplicate(): Promise<NodeRedisClient | NodeRedisCluster> {
+  /** For WAIT, which blocks its connection. The next call opens another one when this is lost. */
+  async #duplicate(): Promise<NodeRedisSingle | NodeRedisCluster> {
     const client = this.#client
-    // A Sentinel puts its prefix before keys by itself; its master knows of none.
+    // A Sentinel client puts its prefix before keys itself; the client of its master has none.
     const overrides = isSentinel(client) ? { keyPrefix: this.#keyPrefix } : {}
-    const copy = isCluster(client) ? client.duplicate() : oneLife(await this.#someNode(), overrides)
+    const copy = isCluster(client) ? client.duplicate() : connectOnce(await this.#someNode(), overrides)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     if (isCluster(copy)) quieten(copy)
     const forget = (): void => {
@@ -245,72 +188,8 @@ export class NodeRedisDriver implements Driver {
   }
 }
 
-/** A node that has given up, while the Cluster is open, would be so for good. */
-function onNodeEnd(cluster: NodeRedisCluster, end: () => void): void {
-  cluster.on('node-error', () => {
-    if (cluster.masters.some(({ client }) => client?.isOpen === false)) end()
-  })
-}
-
-function earOf(client: NodeRedisCommon, { onMessage }: EarHandlers): Ear {
-  const hear = (message: unknown, channel: unknown): void => onMessage(String(channel), String(message))
-  return {
-    subscribe: async (channels) => void (await client.subscribe([...channels], hear)),
-    unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
-    close: () => quietly(() => destroy(client)),
-  }
-}
-
-async function masterOf(sentinel: NodeRedisSentinel): Promise<NodeRedisClient> {
-  if (typeof sentinel._execute !== 'function')
-    throw new HoldfastError(
-      'UNSUPPORTED',
-      "This version of redis hides its Sentinel's master; give a URL (redis+sentinel://…) instead",
-      { store: 'redis' },
-    )
-  return sentinel._execute(false, async (master) => master)
-}
-
-/** One more connection, which ends for good when it is cut, so that whoever uses it knows of it. */
-function oneLife(client: NodeRedisClient, overrides: object = {}): NodeRedisClient {
-  const copy = client.duplicate({
-    ...overrides,
-    socket: { ...client.options?.socket, reconnectStrategy: false },
-    disableOfflineQueue: true,
-  })
-  quieten(copy)
-  return copy
-}
-
-/** A client that may not connect again says 'error' when it is cut, and 'end' when it is closed. */
-function onEnd(client: NodeRedisCommon, end: () => void): void {
-  let hasEnded = false
-  const look = (): void => {
-    if (client.isOpen || hasEnded) return
-    hasEnded = true
-    end()
-  }
-  client.on('error', look)
-  client.on('end', look)
-}
-
-/** Of a client that we have opened: its errors are told by the calls that fail, and it does not keep the process from ending. */
-function quieten(client: AnyNodeRedis): void {
-  client.on('error', () => {})
-  if (isCluster(client)) client.on('node-ready', () => unrefNodes(client))
-  else if (!isSentinel(client)) client.on('connect', () => client.unref())
-}
-
-function unrefNodes(cluster: NodeRedisCluster): void {
-  for (const { client } of [...cluster.masters, ...cluster.replicas]) client?.unref()
-}
-
-function destroy(client: NodeRedisCommon): void {
-  if (client.isOpen) client.destroy()
-}
-
 async function scanOnce(
-  node: NodeRedisClient,
+  node: NodeRedisSingle,
   cursor: string,
   pattern: string,
 ): Promise<{ cursor: string; keys: string[] }> {

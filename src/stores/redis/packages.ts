@@ -1,10 +1,10 @@
 import type { Loader } from '../../drivers/packages.js'
 import { loadPackage, moduleWith } from '../shared/packages.js'
-import type { Address } from './address.js'
-import type { Driver } from './driver.js'
+import type { RedisAddress } from './address.js'
+import type { RedisDriver } from './driver.js'
 import { outOfReach } from './failures.js'
 import { DISCONNECT_WITHIN_MS, type IoredisClient, type IoredisCluster, IoredisDriver } from './ioredis.js'
-import { type NodeRedisClient, type NodeRedisCluster, NodeRedisDriver } from './node-redis.js'
+import { type NodeRedisCluster, NodeRedisDriver, type NodeRedisSingle } from './node-redis.js'
 
 export type PackageName = 'ioredis' | 'redis' | 'iovalkey'
 
@@ -43,12 +43,12 @@ interface IoredisModule {
 }
 
 interface NodeRedisModule {
-  createClient(options: object): NodeRedisClient
+  createClient(options: object): NodeRedisSingle
   createCluster(options: object): NodeRedisCluster
 }
 
 /** Opens what a URL names, by the named package or the first that is installed. */
-export async function openAddress(address: Address): Promise<Driver> {
+export async function openAddress(address: RedisAddress): Promise<RedisDriver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'Redis client', store: 'redis' }
   const { name, module } = await loadPackage(wanted)
   return name === 'redis'
@@ -70,7 +70,7 @@ const IOREDIS_OPTIONS = {
   disconnectTimeout: DISCONNECT_WITHIN_MS,
 }
 
-async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address): Promise<Driver> {
+async function openIoredis({ Redis, Cluster }: IoredisModule, address: RedisAddress): Promise<RedisDriver> {
   const { kind, nodes, tls, username, password, database } = address
   const login = {
     ...(username === undefined ? {} : { username }),
@@ -100,7 +100,7 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: Address):
   return driver
 }
 
-async function openNodeRedis(module: NodeRedisModule, address: Address): Promise<Driver> {
+async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Promise<RedisDriver> {
   const { kind, nodes, tls, username, password, database } = address
   const options = {
     ...(username === undefined ? {} : { username }),
@@ -130,7 +130,7 @@ async function openNodeRedis(module: NodeRedisModule, address: Address): Promise
  * The server that the address names, or its Sentinels. Its client is opened anew whenever it is cut, so they are asked again after each
  * fail-over; node-redis' own Sentinel client loses messages in one, and keeps the process from ending.
  */
-async function serverOf(module: NodeRedisModule, { kind, nodes, master }: Address): Promise<object> {
+async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisAddress): Promise<object> {
   if (kind !== 'sentinel') return nodes[0] ?? {}
   const failures: string[] = []
   for (const node of nodes) {
@@ -158,8 +158,8 @@ function reconnectMs(attempt: number): number | false {
 /** The first failure is told at once, with its reason; the caller decides whether to try again. */
 async function connected(
   client: Pick<IoredisClient, 'on' | 'connect'>,
-  driver: Driver,
-  { kind, tls }: Address,
+  driver: RedisDriver,
+  { kind, tls }: RedisAddress,
 ): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
     client.on('error', (error: Error) => reject(error))

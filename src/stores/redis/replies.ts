@@ -1,8 +1,10 @@
-import type { BeatReply, ClaimReply, ClaimView, Waiting } from '../../contract/store.js'
+import type { BeatReply, ClaimReply, ClaimView, Push, Waiting } from '../../contract/store.js'
 import { toUs as toWholeUs } from '../shared/time.js'
-import { fromToken } from './names.js'
+import { fromToken, type RedisNames } from './names.js'
 
-/** The words of the scripts, as the contract has them. Durations travel as microseconds. */
+/**
+ * What the scripts answer and publish, in terms of the contract. Durations travel as microseconds.
+ */
 
 export function toUs(ms: number): string {
   return String(toWholeUs(ms))
@@ -12,7 +14,10 @@ export function toMs(us: string | undefined): number {
   return Number(us) / 1000
 }
 
-export function claimReply(text: string): ClaimReply {
+/** A bare fence: granted for the whole lease, and nobody waits. */
+export function claimReply(text: string, leaseUs: string): ClaimReply {
+  const bareFence = Number(text)
+  if (bareFence > 0) return { status: 'granted', fence: bareFence, leaseMs: toMs(leaseUs), isWanted: false }
   const [status, first, second, third, fourth] = text.split(' ')
   switch (status) {
     case 'granted':
@@ -32,24 +37,27 @@ export function claimReply(text: string): ClaimReply {
 export interface Released {
   readonly wasThere: boolean
   /** The claim of the same client that holds now in its place. */
-  readonly next: Granted | null
+  readonly next: NextHolder | null
 }
 
-/** A claim that holds, and those of the same client who come right behind it. */
-export interface Granted {
+/** A claim that holds, and its heirs: the claims of the same client right behind it. */
+interface NextHolder {
   readonly id: string
   readonly fence: number
   readonly heirs: readonly string[]
 }
 
-export function granted(fence: string | undefined, ids: string): Granted {
+const RELEASED: Released = { wasThere: true, next: null }
+
+function nextHolder(fence: string | undefined, ids: string): NextHolder {
   const [id = '', ...heirs] = ids.includes('/') ? ids.split('/').map(fromToken) : [fromToken(ids)]
   return { id, fence: Number(fence), heirs }
 }
 
 export function releaseReply(text: string): Released {
+  if (text === '1') return RELEASED
   const [found, fence, ids] = text.split(' ')
-  return { wasThere: found === '1', next: ids === undefined ? null : granted(fence, ids) }
+  return { wasThere: found === '1', next: ids === undefined ? null : nextHolder(fence, ids) }
 }
 
 export function beatReply(text: string): BeatReply {
@@ -79,8 +87,8 @@ function waiting(left?: string, isNext?: string, freeIn?: string, grantsAbove?: 
   }
 }
 
-/** One of those whom an operator has robbed. */
-export function robbedView(text: string): ClaimView {
+/** A hold that an operator has revoked. */
+export function revokedView(text: string): ClaimView {
   const [, id = '', permits, fence, age, left, info = ''] =
     /^(\S+) (\d+) (\d+) (-?\d+) (-?\d+) (.*)$/s.exec(text) ?? []
   return {
@@ -91,4 +99,16 @@ export function robbedView(text: string): ClaimView {
     ageMs: toMs(age),
     expiresInMs: toMs(left),
   }
+}
+
+/**
+ * A message that `messageLua` of lua/script.ts has made; null: it is for another space, or unknown.
+ */
+export function parseMessage(message: string, names: RedisNames): Push | null {
+  const match = /^(?:granted (\d+)|(lost|wanted)) (\S+) (.*)$/s.exec(message)
+  const resource = names.resourceOf(match?.[4] ?? '')
+  if (!match || resource === null) return null
+  const [, fence, type, ids = ''] = match
+  if (fence !== undefined) return { type: 'granted', resource, ...nextHolder(fence, ids) }
+  return { type: type as 'lost' | 'wanted', resource, id: fromToken(ids) }
 }

@@ -1,51 +1,56 @@
 import type { Env } from '../../base/env.js'
-import type { Driver, Replicas } from './driver.js'
+import type { RedisDriver, Replicas } from './driver.js'
 import { closed } from './failures.js'
+import { batchScript } from './lua/batch.js'
 import type { Script, Scripts } from './lua/script.js'
-import { turnScript } from './lua/turn.js'
 import { Silence } from './silence.js'
 
-/** A failure to open is told again for so long. */
-const PAUSE_MS = 20
-/** The Sentinels are asked again at most this often: with its replica gone, the right master fails WAIT as well. */
-const SUSPECT_EVERY_MS = 1000
+/** After a failure to open, calls fail with the same error for this long. */
+const REOPEN_PAUSE_MS = 20
+/**
+ * The Sentinels are asked again at most this often: the right master fails WAIT as well while its
+ * replica is down.
+ */
+const SUSPECT_INTERVAL_MS = 1000
 
 /** How long a close waits for a connection that is being opened. */
 const OPEN_BEFORE_CLOSE_MS = 1000
 
-export interface RunnerOptions {
+export interface RedisRunnerOptions {
   readonly env: Env
-  openDriver(): Promise<Driver>
+  openDriver(): Promise<RedisDriver>
   readonly retentionMs: number
   /** How many replicas must have a grant; null: none, so everything goes over one connection. */
   readonly replicas: Replicas | null
-  /** What to say where no connection is made, and there is no answer either; null: nothing. */
+  /** What to say while a connection attempt gets neither an answer nor a refusal; null: nothing. */
   readonly hint: string | null
-  /** Whether Sentinels say which server is the master. */
+  /** Whether Sentinels name the master. */
   readonly isSentinel: boolean
-  /** The server is left because it need not be the master any more. */
+  /** The connection was closed because its server may no longer be the master. */
   onSuspicion(): void
-  /** null: the server's clock, as it must be. A simulation gives its own. */
+  /** null: the server's clock. Only simulations give their own. */
   readonly clock: Env | null
 }
 
-/** Runs scripts on a Redis that is opened at the first call. */
-export class Runner {
-  readonly #options: RunnerOptions
-  #isWanted = false
-  #opening: Promise<Driver> | undefined
-  driver: Driver | undefined
+/** Runs scripts over a connection that the first call opens. */
+export class RedisRunner {
+  readonly #options: RedisRunnerOptions
+  #isInUse = false
+  #opening: Promise<RedisDriver> | undefined
+  driver: RedisDriver | undefined
   #silence: Silence | undefined
-  #leave: () => void = () => {}
+  #abandon: () => void = () => {}
   #suspectFrom = 0
+  readonly #retention: string
 
-  constructor(options: RunnerOptions) {
+  constructor(options: RedisRunnerOptions) {
     this.#options = options
+    this.#retention = String(options.retentionMs)
   }
 
-  /** Somebody uses it from now on, until it is closed: a call that comes later must not open anything that nobody would close. */
+  /** Allows calls until `close`: a later call must not open a connection that nobody closes. */
   use(): void {
-    this.#isWanted = true
+    this.#isInUse = true
   }
 
   /** Why no answer comes, where that is known. */
@@ -53,9 +58,9 @@ export class Runner {
     return this.#opening && !this.driver ? this.#options.hint : null
   }
 
-  /** A failed attempt is forgotten, and so is a connection that is gone: the next call tries anew. */
-  open(): Promise<Driver> {
-    if (!this.#isWanted) return Promise.reject(closed())
+  /** A failed attempt and a lost connection are forgotten: the next call opens again. */
+  open(): Promise<RedisDriver> {
+    if (!this.#isInUse) return Promise.reject(closed())
     if (this.#opening) return this.#opening
     const opening = this.#openOnce()
     this.#opening = opening
@@ -65,37 +70,41 @@ export class Runner {
         this.driver = driver
         if (driver.ended) this.#watch(driver, opening, driver.ended)
       },
-      // However many call while the server is gone, it is not tried without a pause.
-      () => void this.#options.env.timer(PAUSE_MS, () => this.#forget(opening), { keepAlive: false }),
+      // A server that is down is not tried without a pause, however many calls there are.
+      () => void this.#options.env.timer(REOPEN_PAUSE_MS, () => this.#forget(opening), { keepAlive: false }),
     )
     return opening
   }
 
-  /** A connection of our own is left when it ends, and when it is silent. One of the user's is the user's to look after. */
-  #watch(driver: Driver, opening: Promise<Driver>, ended: Promise<void>): void {
-    const leave = (): void => {
+  /**
+   * A connection of our own is replaced when it is lost or silent. The user's client is left to the
+   * user.
+   */
+  #watch(driver: RedisDriver, opening: Promise<RedisDriver>, ended: Promise<void>): void {
+    const abandon = (): void => {
       this.#forget(opening)
       void driver.close()
     }
-    this.#leave = leave
-    this.#silence = new Silence(this.#options.env, leave)
-    void ended.then(leave)
+    this.#abandon = abandon
+    this.#silence = new Silence(this.#options.env, abandon)
+    void ended.then(abandon)
   }
 
   /**
-   * The server has too few replicas, or takes no writes: it may be an old master that came back, which its Sentinels take care of seconds
-   * later. So it is left, and the next call asks them. Only where we have opened the connection.
+   * The server has too few replicas, or takes no writes: it may be an old master that came back,
+   * which its Sentinels demote seconds later. So the connection is closed, if it is ours, and the
+   * next call asks the Sentinels.
    */
   suspect(): void {
     const { env, isSentinel, onSuspicion } = this.#options
     const now = env.now()
     if (!isSentinel || !this.driver?.ended || now < this.#suspectFrom) return
-    this.#suspectFrom = now + SUSPECT_EVERY_MS
-    this.#leave()
+    this.#suspectFrom = now + SUSPECT_INTERVAL_MS
+    this.#abandon()
     onSuspicion()
   }
 
-  #forget(opening: Promise<Driver>): void {
+  #forget(opening: Promise<RedisDriver>): void {
     if (this.#opening !== opening) return
     this.#opening = undefined
     this.driver = undefined
@@ -107,19 +116,27 @@ export class Runner {
     this.#silence = undefined
   }
 
-  async #openOnce(): Promise<Driver> {
+  async #openOnce(): Promise<RedisDriver> {
     const driver = await this.#options.openDriver()
-    // Claims that find the script missing are sent again, behind those that came after them: better that it is there from the start.
-    const learnt = driver.teach(this.#scriptOf(turnScript))
-    // On the one connection of a single server it goes ahead of them, so there is nothing to wait for.
-    if (driver.isCluster || this.#options.replicas) await learnt
+    // A claim that finds the script missing is sent again, behind later ones. So the script is
+    // loaded before the first claim.
+    const loaded = driver.load(this.#scriptOf(batchScript))
+    // On the one connection of a single server it is ahead of the claims anyway.
+    if (driver.isCluster || this.#options.replicas) await loaded
     return driver
   }
 
-  async run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const driver = this.driver ?? (await this.open())
+  run(scripts: Scripts, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const { driver } = this
+    return driver
+      ? this.#runOn(driver, scripts, keys, args)
+      : this.open().then((opened) => this.#runOn(opened, scripts, keys, args))
+  }
+
+  #runOn(driver: RedisDriver, scripts: Scripts, keys: readonly string[], args: readonly string[]) {
     const reply = driver.run(this.#scriptOf(scripts), keys, this.#withConstants(args))
-    return this.#silence?.during(reply) ?? reply
+    this.#silence?.watch(reply)
+    return reply
   }
 
   async runDurably(scripts: Scripts, keys: readonly string[], args: readonly string[], wanted: Replicas) {
@@ -128,14 +145,14 @@ export class Runner {
   }
 
   async close(): Promise<void> {
-    this.#isWanted = false
+    this.#isInUse = false
     const opening = this.#opening
     this.#opening = undefined
     this.driver = undefined
     this.#stopWatching()
     const closing = opening?.then((driver) => driver.close()).catch(() => {})
     if (!closing) return
-    // A Cluster without one of its masters takes long to open: then it is closed when it is open.
+    // A Cluster that lacks a master takes long to open: then it is closed in the background.
     await new Promise<void>((resolve) => {
       const cancel = this.#options.env.timer(OPEN_BEFORE_CLOSE_MS, resolve, { keepAlive: true })
       void closing.then(resolve).then(cancel)
@@ -147,8 +164,8 @@ export class Runner {
   }
 
   #withConstants(args: readonly string[]): string[] {
-    const { retentionMs, clock } = this.#options
-    const complete = [String(retentionMs), ...args]
+    const { clock } = this.#options
+    const complete = [this.#retention, ...args]
     if (clock) complete.push(String(Math.round(clock.wallMs() * 1000)))
     return complete
   }

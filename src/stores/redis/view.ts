@@ -1,18 +1,11 @@
 import type { ClaimView, LineView } from '../../contract/store.js'
+import { CLAIM, parseFields, QUEUE, SINGLE } from './lua/format.js'
 import { fromToken } from './names.js'
 import { toMs } from './replies.js'
 
-interface Claim {
-  readonly fence: number
-  readonly expires: number
-  readonly since: number
-  readonly permits: number
-  readonly capacity: number
-  readonly next: string
-  readonly info: string
-}
+type Claim = NonNullable<ReturnType<typeof parseClaim>>
 
-/** A line's hash, as `lua/line.ts` describes it, for people. null: nobody is in it, and nothing is pinned. */
+/** A line's hash for people. null: it has no claims, and nothing is pinned. */
 export function lineView(
   resource: string,
   serverUs: number,
@@ -20,11 +13,11 @@ export function lineView(
 ): LineView | null {
   const head = hash.get('#')
   if (head === undefined) return null
-  const { first, pinned, nowUs, lone } = parseHead(head, serverUs)
+  const { first, pinned, nowUs, single } = parseHead(head, serverUs)
   const claims: ClaimView[] = []
   let capacity = pinned
   for (let id = first; id !== '-'; ) {
-    const claim = lone ?? parseClaim(hash.get(id) ?? '')
+    const claim = single ?? parseClaim(parseFields(CLAIM, hash.get(id) ?? ''))
     if (!claim) break
     if (claim.expires > nowUs) {
       capacity ??= claim.capacity
@@ -39,37 +32,37 @@ interface Head {
   readonly first: string
   readonly pinned: number | undefined
   readonly nowUs: number
-  /** The only claim, where there is just one. */
-  readonly lone: Claim | null
+  /** The only claim, in the form SINGLE. */
+  readonly single: Claim | null
 }
 
 function parseHead(text: string, serverUs: number): Head {
-  if (text.startsWith('line ')) {
-    const tokens = text.split(' ')
-    const [seen, offset, first = '-', pinned] = [tokens[3], tokens[4], tokens[8], tokens[12]]
+  const queue = parseFields(QUEUE, text)
+  if (queue) {
+    const { seen, offset, head, pinned } = queue
     return {
-      first,
+      first: head,
       pinned: pinned === '-' ? undefined : Number(pinned),
       nowUs: Math.max(serverUs + Number(offset), Number(seen)),
-      lone: null,
+      single: null,
     }
   }
-  const [, seen, first = '-', claim = ''] = /^\d+ \d+ (\d+) (\S+) (.*)$/s.exec(text) ?? []
-  return { first, pinned: undefined, nowUs: Math.max(serverUs, Number(seen ?? 0)), lone: parseClaim(claim) }
+  const fields = parseFields(SINGLE, text)
+  const nowUs = Math.max(serverUs, Number(fields?.seen ?? 0))
+  return { first: fields?.id ?? '-', pinned: undefined, nowUs, single: parseClaim(fields) }
 }
 
-function parseClaim(text: string): Claim | null {
-  const match = /^(\S+) \S+ (\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+ \d+ \S+ (.*)$/s.exec(text)
-  if (!match) return null
-  const [fence, expires, since, permits, capacity] = match.slice(2, 7).map(Number)
+function parseClaim(fields: ReturnType<typeof parseFields<(typeof CLAIM.fields)[number]>>) {
+  if (!fields) return null
+  const { next, fence, expires, since, permits, capacity, info } = fields
   return {
-    fence: fence ?? 0,
-    expires: expires ?? 0,
-    since: since ?? 0,
-    permits: permits ?? 0,
-    capacity: capacity ?? 0,
-    next: match[1] ?? '-',
-    info: match[7] ?? '',
+    fence: Number(fence),
+    expires: Number(expires),
+    since: Number(since),
+    permits: Number(permits),
+    capacity: Number(capacity),
+    next,
+    info,
   }
 }
 

@@ -1,43 +1,50 @@
-import type { Ears, Listener } from './ears.js'
-import type { Names } from './names.js'
+import type { RedisNames } from './names.js'
+import type { ChannelListener, RedisSubscription } from './subscription.js'
 
 interface Watch {
-  readonly listener: Listener
-  /** Resolves when changes are heard. */
+  readonly listener: ChannelListener
+  /** Resolves when the channel is subscribed. */
   readonly listening: Promise<void>
-  /** Whether somebody wants to be told of the next change. */
+  /** Whether the client wants to be told of the next change. */
   isWanted: boolean
   /** The number of the newest change that the reader has seen; null while it reads. */
   seen: number | null
-  /** The number of the newest change that was told. */
+  /** The number of the newest change that a message told of. */
   told: number
 }
 
-/** Whoever was told of a change mostly reads and watches again: so many subscriptions that nobody needs now are kept for that. */
+/**
+ * How many unused subscriptions are kept: a client that was told of a change mostly reads and
+ * watches again.
+ */
 const MOST_IDLE = 100
 
 /**
- * The states that one client watches, each by a subscription to the state's own channel: the server keeps nothing for it that could be left
- * behind. A watch ends with the first change that came after what was read.
+ * The states that one client watches, each by a subscription to the state's own channel, so that a
+ * dead watcher leaves nothing behind on the server. A watch ends with the first change that is
+ * newer than what was read.
  */
-export class Watches {
-  readonly #ears: Ears
-  readonly #names: Names
+export class RedisWatches {
+  readonly #subscription: RedisSubscription
+  readonly #names: RedisNames
   readonly #onChange: (key: string) => void
-  /** The one that was wanted last is the last. */
+  /** In the order in which they were last used. */
   readonly #watches = new Map<string, Watch>()
 
-  constructor(ears: Ears, names: Names, onChange: (key: string) => void) {
-    this.#ears = ears
+  constructor(subscription: RedisSubscription, names: RedisNames, onChange: (key: string) => void) {
+    this.#subscription = subscription
     this.#names = names
     this.#onChange = onChange
   }
 
-  /** Before the state is read, so that no change can slip in between. Resolves when changes are heard. */
+  /**
+   * Called before the state is read, so that no change is missed in between. Resolves when the
+   * channel is subscribed.
+   */
   async begin(key: string): Promise<void> {
     const watch = this.#watches.get(key) ?? this.#listen(key)
     watch.isWanted = true
-    // What was heard before the state is read is in what will be read.
+    // The reading that follows includes every change so far.
     watch.seen = null
     watch.told = 0
     this.#watches.delete(key)
@@ -57,7 +64,7 @@ export class Watches {
     this.#forgetIdle()
   }
 
-  /** After it was read: `number` is that of its newest change. */
+  /** Called after the state was read: `number` is that of its newest change. */
   read(key: string, number: number): void {
     const watch = this.#watches.get(key)
     if (!watch) return
@@ -70,12 +77,12 @@ export class Watches {
   }
 
   #listen(key: string): Watch {
-    const listener: Listener = {
+    const listener: ChannelListener = {
       onMessage: (number) => this.#onTold(key, Number(number)),
-      // The client's own channel, on the same connection, tells of gaps.
+      // The client's own channel is on the same connection, and tells of gaps.
       onGap: () => {},
     }
-    const listening = this.#ears.listen(this.#names.stateChannel(key), listener)
+    const listening = this.#subscription.listen(this.#names.stateChannel(key), listener)
     return { listener, listening, isWanted: true, seen: null, told: 0 }
   }
 
@@ -98,6 +105,6 @@ export class Watches {
   async #forget(key: string, watch: Watch): Promise<void> {
     if (this.#watches.get(key) !== watch) return
     this.#watches.delete(key)
-    await this.#ears.leave(this.#names.stateChannel(key), watch.listener)
+    await this.#subscription.leave(this.#names.stateChannel(key), watch.listener)
   }
 }

@@ -2,29 +2,30 @@ import { lineLua } from './line.js'
 import { defineScript } from './script.js'
 
 /**
- * An operator's break: removes the hold with a fence, or every hold, tells the robbed, and promotes.
+ * An operator's break: removes the hold with a fence, or every hold, tells their clients, and
+ * promotes.
  *
- *     KEYS[1]    the line
+ *     KEYS[1]    the line (1 key)
  *     ARGV[1,2]  retentionMs, fence (- every hold)
- *     result     for each of the robbed: ID PERMITS FENCE AGE LEFT INFO
+ *     result     for each hold that was revoked: ID PERMITS FENCE AGE LEFT INFO
  */
 export const evictScript = defineScript(`${lineLua}
 local fence = tonumber(ARGV[2])
-local robbed = {}
+local revoked = {}
 open(KEYS[1], '-')
-settle()
+advance()
 local id = line.head
 while id ~= line.first do
   local row = get(id)
   local next = row.next
   if not fence or row.fence == fence then
-    robbed[#robbed + 1] = string.format('%s %.0f %.0f %.0f %.0f ', id, row.permits, row.fence, now - row.since,
+    revoked[#revoked + 1] = string.format('%s %.0f %.0f %.0f %.0f ', id, row.permits, row.fence, now - row.since,
       row.expires - now) .. row.info
-    rob(id)
+    revoke(id)
   end
   id = next
 end
-settle()
+advance()
 close()
-return robbed
+return revoked
 `)

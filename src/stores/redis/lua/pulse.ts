@@ -1,18 +1,20 @@
+import { readLua, SINGLE, textLua } from './format.js'
 import { lineLua } from './line.js'
 import { defineScript } from './script.js'
 
 /**
- * Renews holds and keeps places, and tells what became of each.
+ * Heartbeats: renews holds and places in line, and answers with the state of each.
  *
- *     KEYS     one or more lines, each once; in a Cluster just one
+ *     KEYS     one or more lines, each once; in a Cluster just one (any number of keys)
  *     ARGV[1]  retentionMs
  *     then for each line: the number of its beats, and for each beat: ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none)
  *     result   one text, the answers in the order of the beats with a comma between:
  *              held FENCE LEFT BLOCK (- none) IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
  *              error MESSAGE (for every beat of a line that cannot be read)
  *
- * Durations are microseconds. An id that is not in its line is gone, for ever: nothing is created here.
- * A client may have thousands of holds, most of them alone in their lines: `quickBeat` is for those.
+ * Durations are microseconds. An id that is not in its line is gone for ever: nothing is created
+ * here. A client may have thousands of holds, and nobody waits for most of them: `renewSingle` is
+ * for those.
  */
 export const pulseScript = defineScript(`
 local replies = {}
@@ -38,7 +40,7 @@ ${lineLua}
         end
       end
       if row then
-        line.need = math.max(line.need, row.expires)
+        line.needed = math.max(line.needed, row.expires)
         touch(id)
       end
     end
@@ -60,8 +62,8 @@ ${lineLua}
 
   beatAll = function(key, first, last)
     open(key, ARGV[first])
-    settle()
-    if refresh(first, last) then settle() end
+    advance()
+    if refresh(first, last) then advance() end
     local answers = {}
     for place = first, last, 5 do
       answers[#answers + 1] = answer(ARGV[place], tonumber(ARGV[place + 4]))
@@ -71,27 +73,55 @@ ${lineLua}
   end
 end
 
--- The renewal of the only claim in a line. Tells nothing if it is another case.
-local function quickBeat(key, place)
+-- The renewal of the only claim in a line. Returns nil, and has done nothing, in any other case.
+local function renewSingle(key, place)
   if ARGV[place + 3] ~= '-' or ARGV[place + 4] ~= '-' then return end
   local text = redis.call('HGET', key, '#')
   if not text then return 'gone' end
-  local counter, ttl, seen, id, fence, expires, rest = string.match(text, '^(%d+) (%d+) (%d+) (%S+) %- %- (%d+) (%d+) (%d+ %d+ %d+ 0 .*)$')
+  ${readLua(
+    SINGLE,
+    'text',
+    {
+      last: 'last',
+      ttl: 'ttl',
+      seen: 'seen',
+      id: 'id',
+      next: '=-',
+      prev: '=-',
+      fence: 'fence',
+      expires: 'expires',
+      maxHold: '=0',
+    },
+    { since: 'from' },
+  )}
   if id ~= ARGV[place] then return end
   expires = tonumber(expires)
   if expires <= wall or tonumber(seen) > wall then return end
-  expires = math.max(expires, wall + tonumber(ARGV[place + 1]))
-  local endsAt = expires + retentionMs * 1000
-  local isKeptLonger = tonumber(ttl) < endsAt
-  if isKeptLonger then ttl = string.format('%.0f', endsAt + retentionMs * 1000) end
-  redis.call('HSET', key, '#', counter .. ' ' .. ttl .. ' ' .. wallText .. ' ' .. id .. ' - - ' .. fence .. ' '
-    .. string.format('%.0f', expires) .. ' ' .. rest)
-  if isKeptLonger then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt - wall) / 1000 + retentionMs))) end
+  expires = math.max(expires, wall + ARGV[place + 1])
+  local endsAt = expires + retentionUs
+  local isProlonged = tonumber(ttl) < endsAt
+  if isProlonged then ttl = string.format('%.0f', endsAt + retentionUs) end
+  local expiresText = string.format('%.0f', expires)
+  redis.call('HSET', key, '#', ${textLua(
+    SINGLE,
+    {
+      last: 'last',
+      ttl: 'ttl',
+      seen: 'wallText',
+      id: 'id',
+      next: "'-'",
+      prev: "'-'",
+      fence: 'fence',
+      expires: 'expiresText',
+    },
+    'string.sub(text, from)',
+  )})
+  if isProlonged then redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((endsAt + retentionUs - wall) / 1000))) end
   return 'held ' .. fence .. string.format(' %.0f - 0', expires - wall)
 end
 
 local function beat(key, first, last)
-  local reply = last - first == 4 and quickBeat(key, first)
+  local reply = last - first == 4 and renewSingle(key, first)
   if reply then return { reply } end
   if not beatAll then prepare() end
   return beatAll(key, first, last)

@@ -1,9 +1,11 @@
 import { defineScript } from './script.js'
 
 /**
- * A line as it is, for `inspect`. Only reads, and leaves the sorting to the client: a long line must not hold up the server.
+ * A line as it is, for `inspect`. It only reads; the client puts the claims in order, since a long
+ * line must not hold up the server.
  *
- *     KEYS[1]  the line
+ *     KEYS[1]  the line (1 key)
+ *     ARGV[1]  retentionMs
  *     result   the server's time in microseconds, and the hash as HGETALL gives it
  */
 export const viewScript = defineScript(`

@@ -22,12 +22,12 @@ describeOn(
       const server = await borrowRedis()
       const store = redis(server.url)
       for (let round = 0; round < 40; round++) {
-        const turns = Array.from({ length: 30 }, someTurn)
+        const batches = Array.from({ length: 30 }, someBatch)
         const [together, apart] = [
           await lineUp(store, `together ${round}`),
           await lineUp(store, `apart ${round}`),
         ]
-        for (const { client, steps } of turns) {
+        for (const { client, steps } of batches) {
           const [at, by] = [together[client], apart[client]]
           const replies = await Promise.all(steps.map((step) => call(at, step)))
           const expected = []
@@ -43,7 +43,7 @@ describeOn(
   { own: false },
 )
 
-/** Clients that have waited for something once: before they are reachable, a claim is sent a second time. */
+/** Clients that have waited once, and so are subscribed: before that, a claim is sent a second time. */
 async function lineUp(store: Store, space: string): Promise<Connection[]> {
   const connections = CLIENTS.map((name) => store.connect({ id: `${name} ${space}`, space, push: () => {} }))
   const claims = CLIENTS.map((name) => claimOf('first', name))
@@ -55,7 +55,7 @@ async function lineUp(store: Store, space: string): Promise<Connection[]> {
 }
 
 /** Up to five calls of one client on two lines, often about the same claims. */
-function someTurn(): { client: number; steps: Step[] } {
+function someBatch(): { client: number; steps: Step[] } {
   const steps = Array.from({ length: 1 + number(5) }, (): Step => {
     const resource = number(4) === 0 ? 'other' : 'door'
     const permits = number(4) === 0 ? 1 : EXCLUSIVE

@@ -1,22 +1,23 @@
+import { CALL, readAllLua } from './format.js'
 import { lineLua } from './line.js'
 
 /**
- * A claim and a release by the whole of the line, in Lua: `claimWhole(key, call)` and `releaseWhole(key, id)`. What is made here costs more than a
- * usual call, so it is made when it is needed.
+ * Any claim and any release, in Lua: `generalClaim(key, call)` and `generalRelease(key, id)`. To
+ * create these functions costs more than a usual call takes, so `prepare` creates them when the
+ * first call needs them.
  */
-export const wholeWayLua = `
-local claimWhole, releaseWhole
+export const generalPathLua = `
+local generalClaim, generalRelease
 local function prepare()
 ${lineLua}
-  claimWhole = function(key, call)
-    local mode, id, lease, presence, permits, capacity, maxHold, floor, block, channel, info = string.match(call,
-      '^(%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  generalClaim = function(key, call)
+    ${readAllLua(CALL, 'call')}
     permits, capacity, lease = tonumber(permits), tonumber(capacity), tonumber(lease)
 
     local function newRow()
       return { fence = 0, expires = now + tonumber(presence), since = now, permits = permits, capacity = capacity,
         maxHold = tonumber(maxHold), floor = tonumber(floor), block = tonumber(block),
-        prev = line.tail, next = '-', client = channel, info = info }
+        prev = line.tail, next = '-', client = client, info = info }
     end
 
     local function grant(row)
@@ -28,36 +29,35 @@ ${lineLua}
 
     local function adopt(oldId, fence)
       local old = find(oldId)
-      -- What was passed on before it shrank tells of permits that are others' by now.
+      -- A hold that was exported before a downgrade names permits that are no longer its own.
       if not old or old.fence ~= tonumber(fence) or permits > old.permits then return 'gone' end
-      tellLost(oldId, old)
+      notifyLost(oldId, old)
       local row = newRow()
-      -- The place is taken over as it is.
       row.permits, row.capacity, row.prev, row.next = old.permits, old.capacity, old.prev, old.next
       remove(oldId)
       return grant(row)
     end
 
     local function steal()
-      while line.head ~= line.first do rob(line.head) end
+      while line.head ~= line.first do revoke(line.head) end
       local row = newRow()
       row.prev, row.next = '-', line.head
       grant(row)
-      settle()
+      advance()
       return claimText(id, row)
     end
 
     local function join()
-      if line.first == '-' and line.used + permits <= (line.pinned or capacity) then return grant(newRow()) end
+      if line.first == '-' and fits(line.used, permits, line.pinned or capacity) then return grant(newRow()) end
+      if line.first == '-' then notifyWanted() end
       if mode == 'try' then return 'busy' end
-      local row, isFirst = newRow(), line.first == '-'
+      local row = newRow()
       enter(id, row)
-      if isFirst then tellWanted() end
       return waitingText(id, row)
     end
 
     local function answer()
-      settle()
+      advance()
       local mine = find(id)
       if mine then return claimText(id, mine) end
       local oldId, fence = string.match(mode, '^adopt/(%S+)/(%d+)$')
@@ -75,14 +75,14 @@ ${lineLua}
     return reply
   end
 
-  releaseWhole = function(key, id)
+  generalRelease = function(key, id)
     open(key, id)
     local wasThere = '0'
     if find(id) then
       remove(id)
       wasThere = '1'
     end
-    settle()
+    advance()
     close()
     return wasThere
   end

@@ -11,8 +11,8 @@ import { type RedisServer, startRedis } from '../servers/redis.js'
 const KEY = 'holdfast:default:{door}'
 const HOUR_MS = 3_600_000
 
-// What the short ways of the turn script must leave to the whole of the line: each case is one that they could get wrong.
-describeOn('redis', 'the short ways of a Redis line', () => {
+// What the short paths of the batch script must leave to the general path: each could get one of these wrong.
+describeOn('redis', 'the short paths of a Redis line', () => {
   let server: RedisServer
   let connection: Connection
   let wallMs: number
@@ -50,7 +50,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     return []
   }
 
-  it('a release that comes after the lease is none, and the next one holds all the same', async () => {
+  it('a release after the lease finds nothing, and the next claim holds all the same', async () => {
     await ask('c:1', 100)
     await ask('c:2', 1000)
     await ask('c:3', 1000)
@@ -59,7 +59,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     await eventually('the second is told', () => granted.includes('c:2'))
   })
 
-  it('a waiter that has lapsed is passed over', async () => {
+  it('a lapsed waiter is skipped', async () => {
     await ask('c:1', 1000)
     await ask('c:2', 100)
     await ask('c:3', 1000)
@@ -70,7 +70,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     expect((await view()).map(({ id }) => id)).toEqual(['c:3'])
   })
 
-  it('behind a waiter that has lapsed, the one who comes is the next', async () => {
+  it('a claim behind a lapsed waiter is the next', async () => {
     await ask('c:1', 1000)
     await ask('c:2', 100)
     wallMs += 101
@@ -99,7 +99,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     expect((await view())[0]?.fence).toBeGreaterThanOrEqual(first + 4)
   })
 
-  it.each(['a release', 'one more who waits', 'the first who waits gives up'])(
+  it.each(['a release', 'one more waiter', 'the first waiter gives up'])(
     'a clock that is set back moves no deadline: %s',
     async (what) => {
       await ask('c:1', 1000)
@@ -115,7 +115,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     },
   )
 
-  it('the next one of the same client is told by the answer to the release, and not again', async () => {
+  it('the answer to a release tells of the next claim of the same client, and no message does', async () => {
     await ask('c:1', 1000)
     await ask('c:2', 1000)
     await server.cli('config', 'resetstat')
@@ -124,7 +124,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     expect(await server.cli('info', 'commandstats')).not.toMatch(/cmdstat_publish/)
   })
 
-  it('if that answer gets lost, those who wait are told to ask', async () => {
+  it('if that answer is lost, the waiters are told to ask', async () => {
     const proxy = await TcpProxy.start(server.port)
     const news: string[] = []
     const cutOff = redis(`redis://127.0.0.1:${proxy.port}`).connect({
@@ -142,7 +142,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
       )
       await eventually('it is released', async () => (await view())[0]?.id === 'c:2')
       proxy.mode = 'refuse'
-      // Nobody can have begun to listen anew by then, which would have them ask as well.
+      // A new subscription, which also makes them ask, is not possible before that.
       expect(await release).toEqual(['gap'])
     } finally {
       await cutOff.close()
@@ -150,7 +150,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     }
   })
 
-  describe('those right behind the one that gets the hold are named', () => {
+  describe('the claims right behind the new holder are named', () => {
     it('in order, and the fences that follow are kept for them', async () => {
       for (const n of [1, 2, 3, 4, 5]) await ask(`c:${n}`, 1000)
       await connection.release('door', 'c:1')
@@ -172,7 +172,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
         await ask('c:2', 1000)
         await ask('c:3', 1000)
         await other.release('door', 'o:1')
-        await eventually('the word of it', () => granted.length > 0)
+        await eventually('the message', () => granted.length > 0)
         expect([granted, heirs]).toEqual([['c:2'], ['c:3']])
       } finally {
         await other.close()
@@ -229,7 +229,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
   })
 
   it.each([
-    ['the first of those who wait', 'c:2', ['c:1', 'c:3', 'c:4']],
+    ['the first waiter', 'c:2', ['c:1', 'c:3', 'c:4']],
     ['one in the middle', 'c:3', ['c:1', 'c:2', 'c:4']],
     ['the last one', 'c:4', ['c:1', 'c:2', 'c:3']],
   ])('%s gives up, and the others keep their places', async (_who, id, left) => {
@@ -244,19 +244,19 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     }
   })
 
-  it('the first of those who wait gives up when the hold is over, and the next one holds', async () => {
+  it('the first waiter gives up after the hold has lapsed, and the next one holds', async () => {
     await ask('c:1', 100)
     for (const n of [2, 3, 4]) await ask(`c:${n}`, 1000)
     wallMs += 101
     expect(await connection.release('door', 'c:2')).toBe(true)
-    // Promoted by the same call: nobody else has spoken since.
+    // The same call has promoted it: there was none since.
     expect((await view()).map(({ id, fence }) => [id, fence !== null])).toEqual([
       ['c:3', true],
       ['c:4', false],
     ])
   })
 
-  it('who has lapsed has no place to give up', async () => {
+  it('a lapsed waiter has no place to give up', async () => {
     await ask('c:1', 1000)
     await ask('c:2', 100)
     await ask('c:3', 1000)
@@ -265,7 +265,7 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     expect((await view()).map(({ id }) => id)).toEqual(['c:1', 'c:3'])
   })
 
-  it('who gives up before its client is heard does not join the line afterwards', async () => {
+  it('a claim that is released before its client is subscribed does not join the line', async () => {
     await ask('c:1', 1000)
     const young = redis(server.url, { env: clock }).connect({ id: 'young', space: 'default', push: () => {} })
     try {
@@ -278,7 +278,22 @@ describeOn('redis', 'the short ways of a Redis line', () => {
     }
   })
 
-  it('the key lives as long as the one who waits longest', async () => {
+  it.each(['adopt', 'steal'] as const)('%s works as the first claim of a client', async (mode) => {
+    const held = await ask('c:1', 1000)
+    const fence = held.status === 'granted' ? held.fence : 0
+    const young = redis(server.url, { env: clock }).connect({ id: 'young', space: 'default', push: () => {} })
+    try {
+      const adopts = mode === 'adopt' ? { adopts: { id: 'c:1', fence } } : {}
+      expect(await young.claim(claimOf('door', 'y:1', { mode, ...adopts }))).toMatchObject({
+        status: 'granted',
+      })
+      expect((await view()).map(({ id }) => id)).toEqual(['y:1'])
+    } finally {
+      await young.close()
+    }
+  })
+
+  it('the key lives as long as the longest waiter', async () => {
     await ask('c:1', 1000)
     for (const [index, hours] of [1, 2, 3].entries()) {
       await ask(`c:${index + 2}`, 1000, hours * HOUR_MS)

@@ -1,0 +1,163 @@
+import { EXCLUSIVE } from '../../../contract/constants.js'
+import { CALL, readLua, TTL_START } from './format.js'
+import { generalPathLua } from './general-path.js'
+import { admissionLua, defineScript } from './script.js'
+import {
+  handOverLua,
+  leaveFirstLua,
+  readFreeLua,
+  releaseSingleLua,
+  takeFreeLua,
+  waitFirstLua,
+  waitLastLua,
+} from './short-paths.js'
+
+/**
+ * The first characters of a release and of a head in the form QUEUE, as bytes: no other call or
+ * head begins so.
+ */
+const RELEASE = 'r'.charCodeAt(0)
+const QUEUED = 'l'.charCodeAt(0)
+
+/**
+ * The usual call comes alone, to a free exclusive lock or from its only holder. It goes before
+ * everything else, and creates no function and no table, which would cost it a fifth of its time.
+ * In any other case it has done nothing.
+ */
+const SINGLE_CALL = `
+if #KEYS == 1 then
+  local key, call, reply = KEYS[1], ARGV[2], nil
+  local head = redis.call('HGET', key, '#')
+  if string.byte(call) == ${RELEASE} then
+    local id = string.match(call, '^release (%S+)')
+    if head and string.byte(head) ~= ${QUEUED} then
+      ${releaseSingleLua}
+    end
+  else
+    local last, ttl = '0', '0'
+    if head then last, ttl = string.sub(head, 1, ${TTL_START - 2}), string.sub(head, ${TTL_START}) end
+    if tonumber(last) and tonumber(ttl) then
+      ${readLua(
+        CALL,
+        'call',
+        {
+          ...{
+            mode: '~[qt]%l+',
+            id: 'id',
+            lease: 'lease',
+            permits: `=${EXCLUSIVE}`,
+            capacity: `=${EXCLUSIVE}`,
+          },
+          ...{ maxHold: '=0', floor: 'floor', block: 'block' },
+        },
+        { permits: 'from' },
+      )}
+      if id then
+        local wallText = string.format('%.0f', wall)
+        ${takeFreeLua}
+      end
+    end
+  end
+  if reply then return reply end
+end
+`
+
+/**
+ * Claims and releases: all that one client makes in the same tick of its event loop; in a Cluster
+ * one at a time.
+ *
+ *     KEYS     for each call its line (any number of keys)
+ *     ARGV[1]  retentionMs
+ *     then for each call one text, since each argument costs the client about as much as a call does:
+ *       release ID CLIENT (the channel of the client that releases)
+ *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
+ *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE
+ *     result   one text, the answers with a comma between:
+ *              1 | 0 (a release found its claim, or did not)
+ *              1 FENCE ID/HEIR/... (it did, and the next holder is a claim of the same client, with its heirs)
+ *              FENCE (granted for the whole lease, and nobody waits)
+ *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
+ *              error MESSAGE (this call failed and has changed nothing; the others count)
+ *
+ * Durations are microseconds. The same id again gives the present answer, so a claim may be sent
+ * twice. A refusal writes nothing.
+ */
+export const batchScript = defineScript(`
+${SINGLE_CALL}
+${admissionLua}
+${generalPathLua}
+local number, replies, wallText = 0, {}, string.format('%.0f', wall)
+
+local function handleRest()
+  local known, head
+  while number < #KEYS do
+    number = number + 1
+    local key, call, reply = KEYS[number], ARGV[number + 1], nil
+    -- A release and the next claim of the same lock come together.
+    if key ~= known then
+      head = redis.call('HGET', key, '#')
+      known = key
+    end
+    local isQueue = head and string.byte(head) == ${QUEUED}
+    if string.byte(call) == ${RELEASE} then
+      local id, client = string.match(call, '^release (%S+) (%S+)$')
+      if not head then
+        reply = '0'
+      elseif isQueue then
+        ${handOverLua}
+        if not reply then
+          ${leaveFirstLua}
+        end
+      else
+        ${releaseSingleLua}
+      end
+      if not reply then
+        if not generalRelease then prepare() end
+        known, reply = nil, generalRelease(key, id)
+      end
+    else
+      ${readLua(
+        CALL,
+        'call',
+        {
+          ...{
+            mode: 'mode',
+            id: 'id',
+            lease: 'lease',
+            presence: 'presence',
+            permits: 'permits',
+            capacity: 'capacity',
+          },
+          ...{ maxHold: 'maxHold', floor: 'floor', block: 'block' },
+        },
+        { permits: 'from' },
+      )}
+      if (mode == 'queue' or mode == 'try') and fits(0, permits, capacity) then
+        if isQueue then
+          ${waitLastLua}
+        else
+          ${readFreeLua}
+          if not last then
+            ${waitFirstLua}
+          elseif maxHold == '0' then
+            ${takeFreeLua}
+          end
+        end
+      end
+      if not reply then
+        if not generalClaim then prepare() end
+        known, reply = nil, generalClaim(key, call)
+      end
+    end
+    replies[number] = reply
+  end
+end
+
+repeat
+  local isDone, problem = pcall(handleRest)
+  if not isDone then
+    replies[number] = 'error ' .. string.gsub(type(problem) == 'table' and problem.err or tostring(problem), ',', ';')
+  end
+until isDone
+return table.concat(replies, ',')
+`)
