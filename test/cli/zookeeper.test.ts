@@ -59,7 +59,7 @@ describeOn('zookeeper', 'a store that is named zookeeper://', () => {
 
   it('holdfast doctor: what is fine comes after what is not', async () => {
     const { code, stdout } = await new Bench().holdfast(['doctor', '--store', url()]).done
-    expect(stdout).toMatch(/^LEVEL +ABOUT +FINDING\nrisk +access +Whoever reaches the servers/)
+    expect(stdout).toMatch(/^LEVEL +ABOUT +FINDING\nrisk +access +Anyone who reaches the servers/)
     expect(stdout).toMatch(/\nfine +ensemble +3 servers vote/)
     // A risk is no fault, unless one asks for it.
     expect(code).toBe(0)

@@ -5,7 +5,7 @@ import { digestAcl } from '../../src/drivers/zookeeper/index.js'
 import { JuteReader, JuteWriter } from '../../src/drivers/zookeeper/jute.js'
 import { Chroot, checkPath } from '../../src/drivers/zookeeper/paths.js'
 import { Touches } from '../../src/drivers/zookeeper/touches.js'
-import { Watches } from '../../src/drivers/zookeeper/watches.js'
+import { ZooKeeperWatches } from '../../src/drivers/zookeeper/watches.js'
 import { throwsWith } from '../../src/testing/conformance/checks.js'
 
 describe('jute', () => {
@@ -106,7 +106,7 @@ describe('paths', () => {
 })
 
 it('watches are set again in parts that a server accepts', () => {
-  const watches = new Watches()
+  const watches = new ZooKeeperWatches()
   const names = Array.from({ length: 500 }, (_, index) => `/${'x'.repeat(1000)}${index}`)
   for (const name of names) {
     watches.add('data', name, () => {})
@@ -117,7 +117,7 @@ it('watches are set again in parts that a server accepts', () => {
   expect(parts.flatMap((part) => part.data)).toEqual(names)
   expect(parts.flatMap((part) => part.children)).toEqual(names)
   expect(parts.every((part) => part.data.length + part.children.length < 200)).toBe(true)
-  expect([...new Watches().toSetAgain(7n)]).toEqual([])
+  expect([...new ZooKeeperWatches().toSetAgain(7n)]).toEqual([])
 })
 
 it('what was answered a tick before a write is known to the leader when it handles that write', () => {

@@ -4,7 +4,7 @@ import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js
 import { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
 import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
-import { Line } from '../../src/stores/zookeeper/line.js'
+import { ListedLine } from '../../src/stores/zookeeper/line.js'
 import { compareSequences, encode, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
 import { eventually, inTime, now, pass, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
@@ -52,7 +52,7 @@ describe('names', () => {
     const names = order.map((sequence) =>
       successorName({ id: 'a', permits: 1, capacity: 9, sequence, fence: null }),
     )
-    expect(new Line(names.toReversed(), 0n).claims.map(({ sequence }) => sequence)).toEqual(order)
+    expect(new ListedLine(names.toReversed(), 0n).claims.map(({ sequence }) => sequence)).toEqual(order)
     expect(compareSequences(1, 2)).toBeLessThan(0)
     expect(compareSequences(-1, 0)).toBeLessThan(0)
     expect(compareSequences(5, 5)).toBe(0)

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Acl } from './records.js'
 
-/** What an ACL may permit; add them up. */
+/** The permissions of an ACL, to be added up. */
 export const Perms = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const
 
-/** Everybody may do everything. */
+/** Anyone may do everything. */
 export const OPEN: readonly Acl[] = [{ perms: Perms.all, scheme: 'world', id: 'anyone' }]
 
-/** Whoever is authenticated on the connection that creates the node may do everything, nobody else anything. */
+/** Only the user that is authenticated on the connection which creates the node may do anything with it. */
 export const CREATOR_ALL: readonly Acl[] = [{ perms: Perms.all, scheme: 'auth', id: '' }]
 
 /**

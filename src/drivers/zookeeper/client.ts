@@ -1,14 +1,15 @@
 import { type Duration, toMs } from '../../base/duration.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import { OPEN } from './acl.js'
+import type { SessionInfo, SessionListener } from './events.js'
 import { parseServers } from './hosts.js'
 import { type MultiFields, type MultiResult, multi } from './multi.js'
 import * as operations from './operations.js'
 import { requestTimeoutMs, sessionSettings, type ZooKeeperOptions } from './options.js'
 import { Chroot, checkPath } from './paths.js'
 import type { Acl, Stat } from './records.js'
-import { type Answer, Request } from './request.js'
-import { Session, type SessionInfo, type SessionListener } from './session.js'
+import { type Answer, PendingRequest } from './request.js'
+import { ZooKeeperSession } from './session.js'
 import type { WatchEvent, WatchKind, WatchListener } from './watches.js'
 
 /** Text, as UTF-8, or bytes. */
@@ -20,7 +21,7 @@ export interface CallOptions {
 }
 
 export interface ReadOptions extends CallOptions {
-  /** Told once, at the next change. Kept over reconnects; dropped without a word when the session ends. */
+  /** Called once, at the next change. Kept over reconnects; dropped without a call when the session ends. */
   watch?: WatchListener | undefined
 }
 
@@ -32,7 +33,7 @@ export interface VersionOptions extends CallOptions {
 export interface CreateOptions extends CallOptions {
   /** Default: empty. */
   data?: Data | undefined
-  /** Default: everybody may do everything. */
+  /** Default: anyone may do everything. */
   acl?: readonly Acl[] | undefined
   /** Default: `persistent`. */
   mode?: operations.CreateMode | undefined
@@ -57,9 +58,10 @@ export type MultiOperation =
 const ANY_VERSION = -1
 
 /**
- * One ZooKeeper session, made for locks: it notices servers that are stalled and goes to another one, sets its watches again on each
- * connection, authenticates before anything else, and never repeats a request by itself. It connects at the first request; several
- * users may share it. When the session has expired, make a new client. Needs servers of version 3.5 or later.
+ * One ZooKeeper session, made for locks: it leaves servers that are stalled for another one, sets its watches again on
+ * each connection, authenticates before anything else, and never repeats a request by itself. It connects at the first
+ * request; several callers may share it. When the session has expired, make a new client. Needs servers of version 3.5
+ * or later.
  *
  * @example
  * ```ts
@@ -72,17 +74,17 @@ const ANY_VERSION = -1
  * ```
  */
 export class ZooKeeperClient {
-  readonly #session: Session
+  readonly #session: ZooKeeperSession
   readonly #chroot: Chroot
   readonly #timeoutMs: number
-  /** The listener that was registered on behalf of each of the users' ones: it tells them their own path. */
+  /** By a caller's listener, the one that is registered for it: it translates the path. */
   readonly #translated = new WeakMap<WatchListener, WatchListener>()
 
   /** `servers` is `host1:2181,host2:2181/chroot`; the chroot must exist. */
   constructor(servers: string, options: ZooKeeperOptions = {}) {
     const { hosts, chroot } = parseServers(servers)
     this.#chroot = new Chroot(chroot)
-    this.#session = new Session(sessionSettings(hosts, options))
+    this.#session = new ZooKeeperSession(sessionSettings(hosts, options))
     this.#timeoutMs = requestTimeoutMs(options)
   }
 
@@ -91,12 +93,20 @@ export class ZooKeeperClient {
     return this.#session.info
   }
 
-  /** Why requests are not answered, if the last connection failed and there was no answer since. */
+  /**
+   * The leader counts the session's timeout from this monotonic time, or from a later one: the latest `touchedAt` of all
+   * answered writes. -Infinity before the first one.
+   */
+  get touchedAt(): number {
+    return this.#session.touchedAt
+  }
+
+  /** Why requests are not answered, if the last connection failed and no answer has come since. */
   get lastFailure(): Error | undefined {
     return this.#session.lastFailure
   }
 
-  /** Tells what becomes of the session, from now on. Returns what ends the subscription. */
+  /** Calls the listener with news of the session, from now on. Returns what ends the subscription. */
   subscribe(listener: SessionListener): () => void {
     return this.#session.subscribe(listener)
   }
@@ -114,7 +124,7 @@ export class ZooKeeperClient {
     return this.#ask('delete', path, options, () => operations.remove(this.#toServer(path), version))
   }
 
-  /** What the server knows of a node; `stat` is null if there is none, and `watch` then tells of its creation. */
+  /** A node's stat, or null if there is none; `watch` then tells of its creation. */
   exists(path: string, options: ReadOptions = {}): Promise<{ stat: Stat | null } & Answer> {
     return this.#ask('exists', path, options, () => operations.exists(this.#toServer(path), !!options.watch))
   }
@@ -149,7 +159,7 @@ export class ZooKeeperClient {
     return this.#ask('setAcl', path, options, () => operations.setAcl(this.#toServer(path), acl, version))
   }
 
-  /** All of the operations, or none: then it fails like the one that was the cause, whose place is the error's `index`. */
+  /** All operations or none: then it fails with the error of the one that failed, whose position is `index`. */
   async multi(
     asked: readonly MultiOperation[],
     options: CallOptions = {},
@@ -162,12 +172,12 @@ export class ZooKeeperClient {
     return { ...answer, results }
   }
 
-  /** Resolves when the server has caught up with the leader: reads after it see everything that was written before it. */
+  /** Resolves when the server has caught up with the leader: later reads see everything that was written before. */
   sync(path = '/', options: CallOptions = {}): Promise<Answer> {
     return this.#ask('sync', path, options, () => operations.sync(this.#toServer(path)))
   }
 
-  /** The listener is not told any more of what happens to this node. */
+  /** The listener is not called any more for this node. */
   unwatch(path: string, listener: WatchListener): void {
     const translated = this.#translated.get(listener)
     if (translated) this.#session.watches.remove(this.#toServer(path), translated)
@@ -178,7 +188,7 @@ export class ZooKeeperClient {
     return this.#session.close()
   }
 
-  /** Rejects, and never throws: an async function for that would cost as much as the rest. */
+  /** Rejects and never throws. Not an async function: that would cost as much as the rest. */
   #ask<T extends object>(
     name: string,
     path: string,
@@ -200,14 +210,14 @@ export class ZooKeeperClient {
     path: string,
     options: ReadOptions,
     operation: operations.Operation<T>,
-  ): Request<T> {
+  ): PendingRequest<T> {
     const timeoutMs =
       options.timeout === undefined ? this.#timeoutMs : toMs(options.timeout, { name: 'timeout', minMs: 1 })
     const { watch } = options
     const what = path === '/' ? name : `${name} ${path}`
-    if (!watch) return new Request(operation, { what, path, timeoutMs })
+    if (!watch) return new PendingRequest(operation, { what, path, timeoutMs })
     const onWatch = (kind: WatchKind): void => this.#watch(kind, path, watch)
-    return new Request(operation, { what, path, timeoutMs, onWatch })
+    return new PendingRequest(operation, { what, path, timeoutMs, onWatch })
   }
 
   #watch(kind: WatchKind, path: string, listener: WatchListener): void {

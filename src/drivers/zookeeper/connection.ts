@@ -18,18 +18,18 @@ import {
 import type { Exchange } from './request.js'
 import { Touches } from './touches.js'
 
-/** What a connection tells its session, always in the order in which it came. */
+/** What a connection tells its session, in the order in which it came. */
 export interface ConnectionListener {
   /** The server answered the request for a session. */
   onOpen(response: ConnectResponse): void
-  /** Also to a ping. After the one who asked was told. */
-  onReply(header: ReplyHeader): void
+  /** After the request got its reply; also for pings. `touchedAt`: see `Exchange`. */
+  onReply(header: ReplyHeader, touchedAt: number): void
   onEvent(event: WatcherEvent): void
-  /** The server owes an answer and says nothing. */
+  /** The server owes an answer and sends nothing. */
   onSilence(): void
-  /** It speaks again. */
+  /** It sends answers again. */
   onSpeech(): void
-  /** Once, after every request that was not answered was told. */
+  /** Once, after every open request was told. */
   onEnd(reason: Error): void
 }
 
@@ -44,7 +44,7 @@ export interface ConnectionSettings {
   readonly env: Env
 }
 
-/** The session's time-out is cut into so many ticks. */
+/** The session's timeout is divided into so many ticks. */
 const TICKS = 12
 /** A ping is sent after so many ticks without any request. */
 const PING_AFTER = 2
@@ -52,13 +52,13 @@ const PING_AFTER = 2
 const SUSPECT_AFTER = 2
 const STALLED_AFTER = 5
 
-/** As Node's own streams. */
+/** As large as the reads of Node's own streams. */
 const READ_BYTES = 64 * 1024
 
 const PING = frame((out) => out.int(Xid.ping).int(Op.ping))
 
-/** One socket to one server. A server that does not answer is given up, even if its kernel keeps the socket open. */
-export class Connection {
+/** One socket to one server. It ends when the server stops answering, even if the socket stays open. */
+export class ServerConnection {
   /** Monotonic time of the last answer. */
   heardAt: number
   readonly #env: Env
@@ -87,9 +87,9 @@ export class Connection {
     this.#tickMs = tickMs
     this.#touches = new Touches(this.heardAt, tickMs)
     this.#socket = tls === null ? this.#connectTcp() : this.#connectTls(tls)
-    // Whoever waits for an answer keeps the process alive by the timer of its deadline; an idle connection must not.
+    // The deadline timers of open requests keep the process alive; an idle connection must not.
     this.#socket.setNoDelay(true).unref()
-    this.#socket.on(tls === null ? 'connect' : 'secureConnect', () => this.#greet(settings.request))
+    this.#socket.on(tls === null ? 'connect' : 'secureConnect', () => this.#requestSession(settings.request))
     this.#socket.on('error', (error) => this.end(error))
     this.#socket.on('close', () => this.end(this.#error('closed the connection')))
     const late = (): void =>
@@ -97,8 +97,8 @@ export class Connection {
     this.#cancelTimer = env.timer(openWithinMs, late, { keepAlive: false })
   }
 
-  /** See `Answer`. */
-  touchedAt(now: number): number {
+  /** The last sign of life that the leader knows of when it handles a request that is sent now. */
+  touchKnownAt(now: number): number {
     return this.#touches.knownAt(now)
   }
 
@@ -108,7 +108,7 @@ export class Connection {
     this.#write(exchange.bytes)
   }
 
-  /** Gives the connection up. Harmless when it has ended already. */
+  /** Closes the socket. Harmless when it has ended already. */
   end(reason: Error): void {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -119,7 +119,7 @@ export class Connection {
     this.#listener.onEnd(reason)
   }
 
-  /** Everything is read into the same bytes: a stream would take new ones for each answer, as many as for the largest. */
+  /** Everything is read into one buffer: a stream would allocate one of that size for each answer. */
   #connectTcp(): Socket {
     const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
     const callback = (size: number): boolean => {
@@ -133,12 +133,12 @@ export class Connection {
     return connectTls({ ...options, ...this.#host }).on('data', (chunk) => this.#onData(chunk))
   }
 
-  #greet(request: ConnectRequest): void {
+  #requestSession(request: ConnectRequest): void {
     this.#touches = new Touches(this.#env.now(), this.#tickMs)
     this.#write(frame((out) => writeConnectRequest(out, request)))
   }
 
-  /** What is sent in one go leaves in one packet. */
+  /** What is sent in one turn of the event loop leaves in one packet. */
   #write(bytes: Buffer): void {
     if (!this.#isCorked) {
       this.#isCorked = true
@@ -158,7 +158,7 @@ export class Connection {
         this.#onFrame(bytes)
       }
     } catch (error) {
-      this.end(this.#error('sent what makes no sense', error))
+      this.end(this.#error('sent bytes that cannot be read', error))
     }
   }
 
@@ -175,22 +175,24 @@ export class Connection {
     const input = new JuteReader(bytes)
     const header = readReplyHeader(input)
     if (header.xid === Xid.notification) return this.#listener.onEvent(readWatcherEvent(input))
-    if (header.xid === Xid.ping) this.#onPong()
-    else this.#onAnswer(header, input)
-    this.#listener.onReply(header)
+    if (header.xid === Xid.ping) this.#listener.onReply(header, this.#onPong())
+    else this.#listener.onReply(header, this.#onAnswer(header, input))
   }
 
-  #onPong(): void {
+  #onPong(): number {
     if (this.#pingedAt !== null) this.#heard(this.#pingedAt)
     this.#pingedAt = null
+    return Number.NaN
   }
 
-  #onAnswer(header: ReplyHeader, input: JuteReader): void {
+  /** The request's `touchedAt`. */
+  #onAnswer(header: ReplyHeader, input: JuteReader): number {
     const exchange = this.#owed.get(header.xid)
-    if (!exchange) throw new RangeError(`An answer to request ${header.xid}, which nobody made`)
+    if (!exchange) throw new RangeError(`An answer to request ${header.xid}, which was not sent`)
     this.#owed.delete(header.xid)
     this.#heard(exchange.sentAt)
     exchange.onReply(header, input)
+    return exchange.touchedAt
   }
 
   #heard(sentAt: number): void {
@@ -209,7 +211,7 @@ export class Connection {
     this.#cancelTimer = this.#env.timer(tickMs, tick, { keepAlive: false })
   }
 
-  /** Silence is counted in ticks, not in time: a pause of this process is one tick, after which what has arrived is read first. */
+  /** Silence is counted in ticks, not in time: a pause of this process is one tick, after which arrived data is read. */
   #onTick(): void {
     const isOwed = this.#owed.size > 0 || this.#pingedAt !== null
     if (isOwed && !this.#hasHeard) this.#silentTicks++

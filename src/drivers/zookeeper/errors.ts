@@ -1,4 +1,4 @@
-/** The codes of every error of the client. The first group comes from the server, the second one is our own. */
+/** The codes of all errors of the client. The first group comes from the server, the second is our own. */
 export type ZooKeeperErrorCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'
@@ -17,7 +17,7 @@ export type ZooKeeperErrorCode =
   | 'SERVER_ERROR'
   /** The connection broke before the answer came. */
   | 'CONNECTION_LOSS'
-  /** The request's time was over before the answer came. */
+  /** The request timed out before the answer came. */
   | 'REQUEST_TIMEOUT'
   /** Too many requests wait already; nothing was sent. */
   | 'QUEUE_FULL'
@@ -47,7 +47,7 @@ const SERVER_CODES: Readonly<Record<number, ZooKeeperErrorCode>> = {
 export interface ZooKeeperErrorDetails {
   /** The path that was asked for. */
   path?: string
-  /** Whether the request may have been carried out all the same. */
+  /** Whether the request may have been carried out in spite of the error. */
   maybeDone?: boolean
   /** The position of the operation that failed in a multi. */
   index?: number
@@ -59,7 +59,8 @@ export interface ZooKeeperErrorDetails {
 }
 
 /**
- * The one error class of the client. Branch on `code`; where `maybeDone` is true, look what became of the request before you make it again.
+ * The one error class of the client. Branch on `code`. If `maybeDone` is true, find out whether the request was carried
+ * out before you repeat it.
  *
  * @example
  * ```ts

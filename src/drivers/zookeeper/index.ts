@@ -9,10 +9,10 @@ export {
   ZooKeeperClient,
 } from './client.js'
 export { ZooKeeperError, type ZooKeeperErrorCode } from './errors.js'
+export type { Credentials, SessionEvent, SessionInfo, SessionListener } from './events.js'
 export type { MultiResult } from './multi.js'
 export type { CreateMode } from './operations.js'
 export type { ZooKeeperOptions } from './options.js'
 export type { Acl, Stat } from './records.js'
 export type { Answer } from './request.js'
-export type { Credentials, SessionEvent, SessionInfo, SessionListener } from './session.js'
 export type { WatchEvent, WatchListener } from './watches.js'

@@ -3,13 +3,14 @@ import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
+import type { Credentials } from './events.js'
 import { type Host, HostRing } from './hosts.js'
-import type { Credentials, SessionSettings } from './session.js'
+import type { SessionSettings } from './session.js'
 
 export interface ZooKeeperOptions {
-  /** How long the session lives without a sign of us; the server has the last word. Default: 10 s. */
+  /** How long the session lives without a sign of life from us; the server may set another one. Default: 10 s. */
   sessionTimeout?: Duration | undefined
-  /** How long a request waits for its answer, also while there is no connection. Default: the session time-out that is asked for. */
+  /** How long a request waits for its answer, also while there is no connection. Default: `sessionTimeout`. */
   requestTimeout?: Duration | undefined
   /** How long `close` tries to end the session on the server. Default: 2 s. */
   closeTimeout?: Duration | undefined
@@ -23,7 +24,7 @@ export interface ZooKeeperOptions {
   maxRequests?: number | undefined
   /** The largest request that is sent; the servers' `jute.maxbuffer`. Default: 1 048 575. */
   maxRequestBytes?: number | undefined
-  /** Time, timers and chance other than the machine's, for simulations. */
+  /** Time, timers and randomness other than the machine's, for simulations. */
   env?: Env | undefined
   /** @internal The number of the first request, to see it wrap. */
   firstXid?: number | undefined

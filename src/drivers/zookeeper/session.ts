@@ -1,91 +1,43 @@
-import type { ConnectionOptions } from 'node:tls'
-import { backoffMs } from '../../base/backoff.js'
-import { type Cancel, detached, type Env } from '../../base/env.js'
-import { Connection, type ConnectionListener } from './connection.js'
+import type { ConnectionListener } from './connection.js'
+import { Connector, type ConnectorSettings } from './connector.js'
 import { serverError, ZooKeeperError } from './errors.js'
+import type { Credentials, SessionEvent, SessionInfo, SessionListener } from './events.js'
 import { frame } from './frames.js'
-import type { HostRing } from './hosts.js'
 import { closeSession } from './operations.js'
-import { Err, LAST_XID, Op, Xid } from './protocol.js'
+import { Err, Op, Xid } from './protocol.js'
 import { type ConnectResponse, type ReplyHeader, type WatcherEvent, writeSetWatches } from './records.js'
-import { type Exchange, Request } from './request.js'
+import { type Exchange, PendingRequest } from './request.js'
+import { type RequestLimits, RequestQueue } from './request-queue.js'
 import { tell } from './tell.js'
-import { type WatchEvent, Watches } from './watches.js'
+import { ZooKeeperWatches } from './watches.js'
 
-/** News of the session, the same for all who share it. */
-export type SessionEvent =
-  /** The session is there. */
-  | { readonly type: 'connected' }
-  /** No answer has come since that monotonic time, though one is due, or the connection broke. The session may live or not. */
-  | { readonly type: 'suspected'; readonly since: number }
-  /** Answers come again, over the old connection or a new one; the session and its watches are the same. */
-  | { readonly type: 'reconnected' }
-  /** The server has ended the session, and its ephemeral nodes with it. Make a new client. */
-  | { readonly type: 'expired' }
-  /** By `close`, or because the server refused the authentication: then with the reason. */
-  | { readonly type: 'closed'; readonly reason?: ZooKeeperError }
-
-export type SessionListener = (event: SessionEvent) => void
-
-export interface SessionInfo {
-  readonly id: bigint
-  readonly password: Buffer
-  /** As negotiated: the server may grant more or less than was asked for. */
-  readonly timeoutMs: number
-}
-
-export interface Credentials {
-  /** `digest`, unless the servers know others. */
-  readonly scheme: string
-  /** For `digest`: `user:password`. */
-  readonly credentials: string
-}
-
-export interface SessionSettings {
-  readonly hosts: HostRing
-  readonly tls: ConnectionOptions | null
+export interface SessionSettings extends ConnectorSettings, RequestLimits {
   readonly auth: readonly Credentials[]
-  readonly timeoutMs: number
   readonly closeTimeoutMs: number
-  /** Of the servers. */
-  readonly tickMs: number
-  readonly maxRequests: number
-  readonly maxRequestBytes: number
-  readonly firstXid: number
-  readonly env: Env
 }
 
-const FIRST_RETRY_MS = 20
-const LONGEST_RETRY_MS = 1000
-/** For the few round trips of opening a connection, however short the session. */
-const LEAST_OPEN_MS = 100
-const NO_SESSION: SessionInfo = { id: 0n, password: Buffer.alloc(16), timeoutMs: 0 }
+type SessionEnd = SessionEvent & { type: 'expired' | 'closed' }
 
-/** One session over any number of connections, one at a time. Ends when it expires or is closed, and never comes back. */
-export class Session implements ConnectionListener {
-  readonly watches = new Watches()
+/** One session over any number of connections, one at a time. Once it has expired or was closed, it never comes back. */
+export class ZooKeeperSession implements ConnectionListener {
+  readonly watches = new ZooKeeperWatches()
   readonly #settings: SessionSettings
   readonly #listeners = new Set<SessionListener>()
-  /** Not sent yet, as there is no connection that is ready. */
-  readonly #queue = new Set<Request<object>>()
+  readonly #requests: RequestQueue
+  readonly #connector: Connector
   #info: SessionInfo | null = null
-  #connection: Connection | null = null
+  /** The connection is authenticated. */
   #isReady = false
   #isSuspected = false
   #end: ZooKeeperError | null = null
   #closing: Promise<void> | null = null
-  #openRequests = 0
-  #nextXid: number
   #lastZxid = 0n
-  /** Connections in a row that came to nothing. */
-  #failures = 0
-  #lastFailure: Error | undefined
-  #cancelRetry: Cancel = () => {}
-  #isRetrying = false
+  #touchedAt = -Infinity
 
   constructor(settings: SessionSettings) {
     this.#settings = settings
-    this.#nextXid = settings.firstXid
+    this.#connector = new Connector(settings)
+    this.#requests = new RequestQueue(settings, () => this.lastFailure)
   }
 
   /** null before the first connection. */
@@ -93,9 +45,14 @@ export class Session implements ConnectionListener {
     return this.#info
   }
 
-  /** Why there is no connection, or why the last one was of no use. Forgotten at the next answer. */
+  /** The latest `touchedAt` of all answered writes, see `Answer`. */
+  get touchedAt(): number {
+    return this.#touchedAt
+  }
+
+  /** Why the last connection failed, if no answer has come since. */
   get lastFailure(): Error | undefined {
-    return this.#lastFailure
+    return this.#connector.lastFailure
   }
 
   subscribe(listener: SessionListener): () => void {
@@ -103,13 +60,13 @@ export class Session implements ConnectionListener {
     return () => this.#listeners.delete(listener)
   }
 
-  submit(request: Request<object>): void {
+  submit(request: PendingRequest<object>): void {
     const refusal = this.#refusal(request)
-    if (refusal) return request.fail(refusal)
-    this.#accept(request)
+    if (refusal) request.fail(refusal)
+    else this.#accept(request)
   }
 
-  /** Ends the session, if the server can be reached within the time for it; otherwise it is left to expire. Never fails. */
+  /** Tells the server to end the session; if none answers in time, the session is left to expire. Never fails. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -121,21 +78,18 @@ export class Session implements ConnectionListener {
     this.#authenticate(0)
   }
 
-  onReply({ xid, zxid, error }: ReplyHeader): void {
-    // Not at a mere greeting: a server that greets and then hangs up would be called again and again without a pause.
-    if (xid !== Xid.auth) {
-      this.#failures = 0
-      this.#lastFailure = undefined
-    }
+  onReply({ xid, zxid, error }: ReplyHeader, touchedAt: number): void {
+    // A server that only accepts the session and then hangs up has to be retried with pauses.
+    if (xid !== Xid.auth) this.#connector.onAnswer()
     if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
+    if (touchedAt > this.#touchedAt) this.#touchedAt = touchedAt
     if (error === Err.sessionExpired) this.#finish({ type: 'expired' })
   }
 
   onEvent(event: WatcherEvent): void {
     const fired = this.watches.take(event)
     if (!fired) return
-    const news: WatchEvent = { type: fired.type, path: event.path }
-    for (const listener of fired.listeners) tell(listener, news)
+    for (const listener of fired.listeners) tell(listener, { type: fired.type, path: event.path })
   }
 
   onSilence(): void {
@@ -149,85 +103,36 @@ export class Session implements ConnectionListener {
   onEnd(reason: Error): void {
     if (this.#end) return
     if (this.#info) this.#suspect()
-    this.#connection = null
     this.#isReady = false
-    this.#lastFailure = reason
-    this.#connectLater()
+    this.#connector.onEnd(reason, () => this.#connect())
   }
 
-  #refusal({ bytes, what }: Request<object>): ZooKeeperError | null {
-    const { maxRequests, maxRequestBytes } = this.#settings
+  #refusal(request: PendingRequest<object>): ZooKeeperError | null {
     if (this.#end) return this.#end
-    if (this.#closing) return new ZooKeeperError('CLOSED', `'${what}' came after close()`)
-    if (this.#openRequests >= maxRequests)
-      return new ZooKeeperError('QUEUE_FULL', `'${what}' was not sent: ${maxRequests} requests wait already`)
-    // The server would cut the connection, and with it the requests of everybody else.
-    if (bytes.length > maxRequestBytes)
-      return new ZooKeeperError(
-        'TOO_LARGE',
-        `'${what}' has ${bytes.length} bytes, more than ${maxRequestBytes}`,
-      )
-    return null
+    if (this.#closing) return new ZooKeeperError('CLOSED', `'${request.what}' came after close()`)
+    return this.#requests.refusal(request)
   }
 
-  #accept(request: Request<object>): void {
-    const onDeadline = (): void => request.onDeadline(this.#lastFailure)
-    const cancel = this.#settings.env.timer(request.timeoutMs, onDeadline, { keepAlive: true })
-    this.#openRequests++
-    request.onSettled = () => {
-      this.#openRequests--
-      this.#queue.delete(request)
-      cancel()
-    }
+  #accept(request: PendingRequest<object>): void {
+    this.#requests.add(request)
     if (this.#isReady) return this.#send(request)
-    this.#queue.add(request)
+    this.#requests.keep(request)
     this.#connect()
   }
 
-  #send(request: Request<object>): void {
-    if (!this.#connection) return
+  #send(request: PendingRequest<object>): void {
+    const { connection } = this.#connector
+    if (!connection) return
     const now = this.#settings.env.now()
-    request.sending(this.#takeXid(), now, this.#connection.touchedAt(now))
-    this.#connection.send(request)
-  }
-
-  #takeXid(): number {
-    const xid = this.#nextXid
-    this.#nextXid = xid === LAST_XID ? 1 : xid + 1
-    return xid
+    request.sending(this.#requests.takeXid(), now, connection.touchKnownAt(now))
+    connection.send(request)
   }
 
   #connect(): void {
-    if (this.#connection || this.#isRetrying || this.#end) return
-    const { hosts, tls, env, tickMs } = this.#settings
-    const { id: sessionId, password } = this.#info ?? NO_SESSION
-    const timeoutMs = this.#info?.timeoutMs ?? this.#settings.timeoutMs
-    const request = { lastZxid: this.#lastZxid, timeoutMs, sessionId, password }
-    // Every server can be asked once while the session lives.
-    const openWithinMs = Math.max(timeoutMs / (hosts.size + 1), LEAST_OPEN_MS)
-    const settings = { host: hosts.next(), tls, request, openWithinMs, tickMs, env }
-    // Outside the flow of whoever happened to ask first: the connection belongs to all.
-    try {
-      this.#connection = detached(() => new Connection(settings, this))
-    } catch (error) {
-      // TLS options that make no sense throw at once.
-      this.onEnd(error instanceof Error ? error : new Error(String(error)))
-    }
+    if (!this.#end) this.#connector.connect(this.#info, this.#lastZxid, this)
   }
 
-  #connectLater(): void {
-    const { env, hosts } = this.#settings
-    const rounds = Math.floor(this.#failures++ / hosts.size)
-    const delayMs = rounds === 0 ? 0 : backoffMs(rounds, env.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS)
-    const retry = (): void => {
-      this.#isRetrying = false
-      this.#connect()
-    }
-    this.#isRetrying = true
-    this.#cancelRetry = env.timer(delayMs, retry, { keepAlive: false })
-  }
-
-  /** Before anything else: a request that came first would be judged as a stranger's. */
+  /** Before anything else: the server would judge an earlier request without the credentials. */
   #authenticate(index: number): void {
     const credentials = this.#settings.auth[index]
     if (!credentials) return this.#onAuthenticated()
@@ -236,32 +141,34 @@ export class Session implements ConnectionListener {
       const reason = serverError(error, `the authentication with scheme '${credentials.scheme}'`, {})
       this.#finish({ type: 'closed', reason })
     }
-    const sentAt = this.#settings.env.now()
-    const bytes = authFrame(credentials)
-    this.#connection?.send({ xid: Xid.auth, bytes, sentAt, onReply, onLoss: () => {} })
+    this.#sendAside(Xid.auth, authFrame(credentials), onReply)
   }
 
   #onAuthenticated(): void {
     this.#isReady = true
-    for (const exchange of this.#watchExchanges()) this.#connection?.send(exchange)
-    for (const request of this.#queue) this.#send(request)
-    this.#queue.clear()
+    for (const watches of this.watches.toSetAgain(this.#lastZxid)) {
+      const xid = this.#requests.takeXid()
+      this.#sendAside(
+        xid,
+        frame((out) => writeSetWatches(out.int(xid).int(Op.setWatches), watches)),
+      )
+    }
+    this.#requests.sendAll((request) => this.#send(request))
     if (this.#isSuspected) this.#trust()
     else this.#emit({ type: 'connected' })
   }
 
-  *#watchExchanges(): Iterable<Exchange> {
-    for (const watches of this.watches.toSetAgain(this.#lastZxid)) {
-      const xid = this.#takeXid()
-      const bytes = frame((out) => writeSetWatches(out.int(xid).int(Op.setWatches), watches))
-      yield { xid, bytes, sentAt: this.#settings.env.now(), onReply: () => {}, onLoss: () => {} }
-    }
+  /** A request of the session itself. */
+  #sendAside(xid: number, bytes: Buffer, onReply: Exchange['onReply'] = () => {}): void {
+    const sentAt = this.#settings.env.now()
+    this.#connector.connection?.send({ xid, bytes, sentAt, touchedAt: Number.NaN, onReply, onLoss: () => {} })
   }
 
   #suspect(): void {
     if (this.#isSuspected) return
     this.#isSuspected = true
-    this.#emit({ type: 'suspected', since: this.#connection?.heardAt ?? this.#settings.env.now() })
+    const since = this.#connector.connection?.heardAt ?? this.#settings.env.now()
+    this.#emit({ type: 'suspected', since })
   }
 
   #trust(): void {
@@ -270,27 +177,26 @@ export class Session implements ConnectionListener {
   }
 
   async #close(): Promise<void> {
-    const closed = new ZooKeeperError('CLOSED', 'The client was closed before the request was sent')
-    for (const request of this.#queue) request.fail(closed)
+    this.#requests.failUnsent(
+      new ZooKeeperError('CLOSED', 'The client was closed before the request was sent'),
+    )
     if (this.#info && !this.#end) {
-      const what = 'close the session'
-      const farewell = new Request(closeSession(), {
-        what,
+      const request = new PendingRequest(closeSession(), {
+        what: 'close the session',
         path: '/',
         timeoutMs: this.#settings.closeTimeoutMs,
       })
-      this.#accept(farewell)
-      await farewell.promise.catch(() => {})
+      this.#accept(request)
+      await request.promise.catch(() => {})
     }
     this.#finish({ type: 'closed' })
   }
 
-  #finish(event: SessionEvent & { type: 'expired' | 'closed' }): void {
+  #finish(event: SessionEnd): void {
     if (this.#end) return
     this.#end = endError(event)
-    this.#cancelRetry()
-    for (const request of this.#queue) request.fail(this.#end)
-    this.#connection?.end(this.#end)
+    this.#requests.failUnsent(this.#end)
+    this.#connector.stop(this.#end)
     this.watches.clear()
     this.#emit(event)
   }
@@ -300,7 +206,7 @@ export class Session implements ConnectionListener {
   }
 }
 
-function endError(event: SessionEvent & { type: 'expired' | 'closed' }): ZooKeeperError {
+function endError(event: SessionEnd): ZooKeeperError {
   if (event.type === 'expired')
     return new ZooKeeperError('SESSION_EXPIRED', 'The ZooKeeper session has expired; make a new client')
   return event.reason ?? new ZooKeeperError('CLOSED', 'The ZooKeeper client was closed')

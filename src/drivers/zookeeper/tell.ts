@@ -1,4 +1,7 @@
-/** Calls a listener. What it throws is its own bug and must not look like a fault of the connection: it surfaces as uncaught. */
+/**
+ * Calls a listener. What it throws is a bug of the caller and must not end the connection: it becomes an uncaught
+ * exception.
+ */
 export function tell<E>(listener: (event: E) => void, event: E): void {
   try {
     listener(event)

@@ -1,4 +1,4 @@
-/** Answers that come closer together than this part of a tick are remembered as one. */
+/** Answers that come within this part of a tick are remembered as one. */
 const FINENESS = 1 / 8
 
 interface Touch {
@@ -7,9 +7,9 @@ interface Touch {
 }
 
 /**
- * The signs of life on one connection, for "since when does the leader count our time-out?". The server that we are connected to notes
- * each request or ping, and tells the leader of all of them whenever the leader asks, each half a tick. So what it had answered a tick
- * before a write arrived, the leader knew when it handled that write. Opening the connection is different: that asks the leader.
+ * The signs of life on one connection, to know since when the leader counts the session's timeout. Our server notes each
+ * request or ping, and reports them to the leader when the leader asks, each half a tick. So when the leader handles a
+ * write, it knows of everything that our server had answered a tick before. Opening a connection asks the leader itself.
  */
 export class Touches {
   readonly #tickMs: number
@@ -27,13 +27,13 @@ export class Touches {
     this.#touches.push({ sentAt, answeredAt: now })
   }
 
-  /** The latest sending that the leader knows of when it handles a write that is sent now. */
+  /** When the last request was sent of which the leader knows when it handles a write that is sent now. */
   knownAt(now: number): number {
     this.#forget(now)
     return this.#touches[0]?.sentAt ?? -Infinity
   }
 
-  /** Those before the latest one that is known by now. */
+  /** Drops all before the latest one that the leader knows of. */
   #forget(now: number): void {
     while ((this.#touches[1]?.answeredAt ?? Infinity) <= now - this.#tickMs) this.#touches.shift()
   }

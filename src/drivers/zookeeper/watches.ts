@@ -7,13 +7,13 @@ export interface WatchEvent {
   readonly path: string
 }
 
-/** Told once, at the next change; a further change needs a further watch. Must not throw. */
+/** Called once, at the next change; set another watch to hear of later ones. Must not throw. */
 export type WatchListener = (event: WatchEvent) => void
 
-/** `data`: of a node that is there. `exists`: of one that is not. `children`: of its list of children. */
+/** `data`: of a node that exists. `exists`: of one that does not. `children`: of its list of children. */
 export type WatchKind = 'data' | 'exists' | 'children'
 
-/** What each event is called, and which watches it fires. */
+/** Each event's name, and the watches that it fires. */
 const FIRES: Readonly<Record<number, { type: WatchEvent['type']; kinds: readonly WatchKind[] }>> = {
   [EventKind.created]: { type: 'created', kinds: ['data', 'exists'] },
   [EventKind.deleted]: { type: 'deleted', kinds: ['data', 'exists', 'children'] },
@@ -24,8 +24,8 @@ const FIRES: Readonly<Record<number, { type: WatchEvent['type']; kinds: readonly
 /** Below a server's limit for one request (jute.maxbuffer, a megabyte), with room for the rest of the request. */
 const MOST_PATH_BYTES = 128 * 1024
 
-/** The watches of a session, by the server's paths: so that they can be set again on a new connection. */
-export class Watches {
+/** The watches of a session, by the server's paths, to be set again on a new connection. */
+export class ZooKeeperWatches {
   readonly #listeners: Record<WatchKind, Map<string, Set<WatchListener>>> = {
     data: new Map(),
     exists: new Map(),
@@ -43,7 +43,7 @@ export class Watches {
     else paths.set(path, new Set([listener]))
   }
 
-  /** Nobody is told any more. The server keeps its side until the watch fires, which is then passed over. */
+  /** The listener is not called any more. The server's watch stays until it fires, and is ignored then. */
   remove(path: string, listener: WatchListener): void {
     for (const paths of Object.values(this.#listeners)) {
       const listeners = paths.get(path)
@@ -67,7 +67,7 @@ export class Watches {
     for (const paths of Object.values(this.#listeners)) paths.clear()
   }
 
-  /** What to send on a new connection, in parts that a server accepts. */
+  /** The requests for a new connection, each small enough for a server. */
   *toSetAgain(relativeZxid: bigint): Iterable<SetWatches> {
     let part = emptyPart(relativeZxid)
     let bytes = 0

@@ -1,8 +1,7 @@
-import { type Deferred, deferred } from '../../base/deferred.js'
 import { type MultiOperation, ZooKeeperError } from '../../drivers/zookeeper/index.js'
 import type { SharedSession } from './session.js'
 
-/** What became of a write: its transaction, and the path of what it made. */
+/** A write that was done: its transaction, and the path of the node. */
 interface Written {
   readonly zxid: bigint
   readonly path: string
@@ -11,92 +10,87 @@ interface Written {
 /** A claim that joins a line, or leaves it. */
 type LineWrite = Extract<MultiOperation, { type: 'create' | 'delete' }>
 
-interface Entry {
-  /** What goes with it, in the same transaction and before it. */
-  readonly first: readonly MultiOperation[]
+interface BatchEntry {
+  /** Done before it, in the same transaction. */
+  readonly before: readonly MultiOperation[]
   readonly operation: LineWrite
-  readonly outcome: Deferred<Written>
+  readonly resolve: (written: Written) => void
+  readonly reject: (error: unknown) => void
 }
 
 /** Far below what one request may have. */
-const MOST = 100
+const MOST_ENTRIES = 100
 
 /**
- * Joins and leaves of one turn of the event loop, as one transaction: for the servers that is one entry in their logs and one vote, however
- * many there are. A transaction has one number, and so one fence: of each line, one claim is in it.
+ * Sends the joins and leaves of one turn of the event loop as one transaction: the servers log it and vote on it once,
+ * whatever its size. A transaction has one number, and so one fence: it has one claim of each line at most.
  */
-export class Batch {
+export class WriteBatch {
   readonly #session: SharedSession
-  #entries: Entry[] = []
+  #entries: BatchEntry[] = []
   readonly #lines = new Set<string>()
 
   constructor(session: SharedSession) {
     this.#session = session
   }
 
-  /** A write that belongs to a line. Sent before anything that is asked for in a later turn. */
-  write(operation: LineWrite, line: string, first: readonly MultiOperation[] = []): Promise<Written> {
-    if (this.#lines.has(line) || this.#entries.length === MOST) this.send()
-    if (this.#entries.length === 0) process.nextTick(() => this.send())
-    const outcome = deferred<Written>()
-    this.#entries.push({ first, operation, outcome })
+  /** A write to `line`. It is sent before anything that is requested in a later turn. */
+  write(operation: LineWrite, line: string, before: readonly MultiOperation[] = NOTHING): Promise<Written> {
+    if (this.#lines.has(line) || this.#entries.length === MOST_ENTRIES) this.send()
+    if (this.#entries.length === 0) process.nextTick(this.#sendThis)
     this.#lines.add(line)
-    return outcome.promise
+    return new Promise((resolve, reject) => {
+      this.#entries.push({ before, operation, resolve, reject })
+    })
   }
 
-  /** Now, and not at the end of the turn. */
+  /** Sends now, and not at the end of the turn. */
   send(): void {
     const entries = this.#entries
     this.#entries = []
     this.#lines.clear()
-    if (entries.length > 1) void this.#together(entries)
-    else for (const entry of entries) void this.#alone(entry)
+    if (entries.length > 1) void this.#sendTogether(entries)
+    else for (const entry of entries) this.#sendAlone(entry)
   }
 
-  async #together(entries: readonly Entry[]): Promise<void> {
+  readonly #sendThis = (): void => this.send()
+
+  async #sendTogether(entries: readonly BatchEntry[]): Promise<void> {
     try {
       const written = await this.#multi(entries)
-      entries.forEach(({ outcome }, index) => {
-        outcome.resolve(written[index] as Written)
-      })
+      for (const [index, { resolve }] of entries.entries()) resolve(written[index] as Written)
     } catch (error) {
-      // One of them cannot be done, so none was. Which one that is, and whether others are like it, shows one by one.
+      // If one of them is refused, none is done. Sent one by one, they show which ones are refused.
       const isRefused = error instanceof ZooKeeperError && error.index !== undefined
       for (const entry of entries) {
-        if (isRefused) void this.#alone(entry)
-        else entry.outcome.reject(error)
+        if (isRefused) this.#sendAlone(entry)
+        else entry.reject(error)
       }
     }
   }
 
-  async #alone(entry: Entry): Promise<void> {
-    const { first, operation, outcome } = entry
-    try {
-      if (first.length > 0) outcome.resolve((await this.#multi([entry]))[0] as Written)
-      else if (operation.type === 'create') {
-        const { data, acl, mode } = operation
-        const { path, stat } = await this.#session.write((zk) =>
-          zk.create(operation.path, { data, acl, mode }),
-        )
-        outcome.resolve({ path, zxid: stat.czxid })
-      } else {
-        const { path } = operation
-        const { zxid } = await this.#session.write((zk) => zk.delete(path))
-        outcome.resolve({ path, zxid })
-      }
-    } catch (error) {
-      outcome.reject(error)
-    }
+  #sendAlone(entry: BatchEntry): void {
+    const { operation, resolve, reject } = entry
+    const { path } = operation
+    const { zk } = this.#session
+    if (entry.before.length > 0) this.#multi([entry]).then(([written]) => resolve(written as Written), reject)
+    else if (operation.type === 'create') {
+      const { data, acl, mode } = operation
+      const created = zk.create(path, { data, acl, mode })
+      created.then((made) => resolve({ path: made.path, zxid: made.stat.czxid }), reject)
+    } else zk.delete(path).then(({ zxid }) => resolve({ path, zxid }), reject)
   }
 
-  async #multi(entries: readonly Entry[]): Promise<Written[]> {
-    const operations = entries.flatMap(({ first, operation }) => [...first, operation])
-    const { zxid, results } = await this.#session.write((zk) => zk.multi(operations))
+  async #multi(entries: readonly BatchEntry[]): Promise<Written[]> {
+    const operations = entries.flatMap(({ before, operation }) => [...before, operation])
+    const { zxid, results } = await this.#session.zk.multi(operations)
     let index = -1
-    return entries.map(({ first, operation }) => {
-      index += first.length + 1
+    return entries.map(({ before, operation }) => {
+      index += before.length + 1
       const result = results[index]
       return { zxid, path: result?.type === 'create' ? result.path : operation.path }
     })
   }
 }
+
+const NOTHING: readonly MultiOperation[] = []

@@ -3,29 +3,29 @@ import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
 import { Perms, type ZooKeeperClient } from '../../drivers/zookeeper/index.js'
 import { hasCode } from './failures.js'
-import type { Places } from './places.js'
 import type { SharedSession } from './session.js'
+import type { ZooKeeperSpace } from './space.js'
 
-/** Where the servers keep who is a member, from version 3.5 on. A single server keeps nothing there. */
+/** The list of members, from version 3.5 on. A single server keeps nothing there. */
 const CONFIG_PATH = '/zookeeper/config'
 const WRITES = 5
 /** A hand-off is one write, and holders wait for it. */
 const SLOW_MS = 100
-/** A sign of life reaches the leader up to a tick late: with less than this, hardly anything is left of a session. */
+/** A sign of life reaches the leader up to a tick late: a shorter session is hardly ever valid. */
 const LEAST_TICKS = 2
 
 const fine = (about: string, text: string): Finding => ({ level: 'fine', about, text })
 const risk = (about: string, text: string): Finding => ({ level: 'risk', about, text })
 const fault = (about: string, text: string): Finding => ({ level: 'fault', about, text })
 
-/** What `locks.check()` says of the servers. */
+/** What `locks.check()` finds out about the servers. */
 export async function checkServers(session: SharedSession, env: Env): Promise<Finding[]> {
   const latency = await checkLatency(session, env)
-  const members = await session.aside(readMembers)
+  const members = await session.withOwnSession(readMembers)
   return [...checkEnsemble(members, session.asked.hostCount), checkSession(session), latency]
 }
 
-/** The members that vote; null: it cannot be read. Empty: there is one server, by itself. */
+/** The members that vote; null: the list cannot be read. Empty: a single server. */
 async function readMembers(zk: ZooKeeperClient): Promise<string[] | null> {
   try {
     const text = String((await zk.getData(CONFIG_PATH)).data)
@@ -83,9 +83,9 @@ async function checkLatency(session: SharedSession, env: Env): Promise<Finding> 
   return risk(about, `${text} That is slow for locks: give the servers a disk of their own for their log.`)
 }
 
-/** Takes a lock, waits for it and gives it back: everything that needs a permission. null: it went well. */
+/** Does everything that needs a permission, with a lock of its own; the error. null: it went well. */
 export async function tryLock(connection: Connection, resource: string, isOwn: boolean): Promise<unknown> {
-  // They must not lapse on a slow server: what they are to show would not happen.
+  // Long enough for a slow server: the claims must not expire during the check.
   const times = { leaseMs: 30_000, presenceMs: 30_000 }
   const size = { permits: EXCLUSIVE, capacity: EXCLUSIVE }
   const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '' }
@@ -114,29 +114,33 @@ export async function tryLock(connection: Connection, resource: string, isOwn: b
   }
 }
 
-/** What a try of everything that Holdfast does has shown, and who may do what with the nodes of a line. */
-export async function checkAccess(places: Places, resource: string, failure: unknown): Promise<Finding[]> {
+/** What `tryLock` has shown, and whether anyone may change the nodes of a line. */
+export async function checkAccess(
+  space: ZooKeeperSpace,
+  resource: string,
+  failure: unknown,
+): Promise<Finding[]> {
   if (failure !== null) {
     const message = failure instanceof Error ? failure.message : String(failure)
     return [fault('permissions', `A lock could not be taken and given back: ${message}`)]
   }
-  const { zk } = places.session
-  const line = places.lineOf(resource)
+  const { zk } = space.session
+  const line = space.lineOf(resource)
   const open = await firstOpen(zk, line)
   await zk.delete(line).catch(() => {})
   return [
     fine('version', 'It has everything that Holdfast needs: transactions, and containers (3.5 or later).'),
     fine('permissions', 'Everything that Holdfast needs is permitted.'),
     open === null
-      ? fine('access', 'Only those whom the ACLs name can change locks.')
+      ? fine('access', 'Only users that the ACLs name can change locks.')
       : risk(
           'access',
-          `Whoever reaches the servers can change what is below ${open}, and so break locks. Set the options auth and acl, and the ACL of nodes that are there already.`,
+          `Anyone who reaches the servers can change what is below ${open}, and so break locks. Set the options auth and acl, and the ACL of nodes that are there already.`,
         ),
   ]
 }
 
-/** The first node on the way to the line in which anybody may make or remove nodes. The root of the tree is the servers' own matter. */
+/** The topmost node on the path of the line below which anyone may make or remove nodes. The root is left out. */
 async function firstOpen(zk: ZooKeeperClient, line: string): Promise<string | null> {
   const names = line.split('/').slice(1)
   for (let depth = 1; depth <= names.length; depth++) {

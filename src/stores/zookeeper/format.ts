@@ -4,9 +4,9 @@ import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest } from '../../contract/store.js'
 import { type ClaimName, claimPrefix, decode, encode, parseClaim } from './names.js'
 
-/** How claims are written into the names of nodes, and where. */
-export interface Format {
-  /** false: others, who know nothing of Holdfast, use the same line. */
+/** Where the nodes of claims are, and how their names are written. */
+export interface NodeFormat {
+  /** false: other software, which does not know Holdfast, uses the same lines. */
   readonly isOwn: boolean
   /** The node above all lines. */
   linesIn(root: string, space: string): string
@@ -14,16 +14,16 @@ export interface Format {
   lineName(resource: string): string
   /** The resource of such a node. */
   resourceOf(lineName: string): string
-  /** What stands for an id in a name. */
+  /** The id as it stands in a name. */
   idInName(id: string): string
-  /** A claim's name, up to the number that the server adds. Refuses what cannot be said. */
+  /** A claim's name up to the number that the server adds. Throws for claims that the format does not have. */
   prefix(request: Pick<ClaimRequest, 'id' | 'permits' | 'capacity'>): string
-  /** null: no claim. */
+  /** null: not a claim. */
   parse(name: string): ClaimName | null
 }
 
-/** Permits and capacity are in the name, and everything can be done. */
-export const OWN_FORMAT: Format = {
+/** Our own: permits and capacity stand in the name. */
+export const OWN_FORMAT: NodeFormat = {
   isOwn: true,
   linesIn: (root, space) => `${root}/${encode(space)}/lines`,
   lineName: encode,
@@ -33,15 +33,15 @@ export const OWN_FORMAT: Format = {
   parse: parseClaim,
 }
 
-/** Curator's locks, Kazoo's (`<32 hex>__lock__`, `__rlock__`), and the number behind them. */
+/** Nodes of Curator and Kazoo (`<32 hex>__lock__`, `__rlock__`), with the number that the server adds. */
 const PEER_NAME = /^(.*?)-?(lock-|__WRIT__|__READ__|__lock__|__rlock__)(-?\d{9,10})$/
 const READERS = new Set(['__READ__', '__rlock__'])
 
 /**
- * The names of Curator's `InterProcessMutex` (`lock-`) or `InterProcessReadWriteLock` (`__WRIT__`, `__READ__`), which Kazoo can be told
- * to honour, too. The space is not in the path: a resource is a path below the root.
+ * The names of Curator's `InterProcessMutex` (`lock-`) or `InterProcessReadWriteLock` (`__WRIT__`, `__READ__`). Kazoo
+ * can be configured to respect them. The space is not in the path: a resource is a path below the root.
  */
-export function curatorFormat(writer: 'lock-' | '__WRIT__'): Format {
+export function curatorFormat(writer: 'lock-' | '__WRIT__'): NodeFormat {
   return {
     isOwn: false,
     linesIn: (root) => root,
@@ -67,7 +67,7 @@ export function notShared(what: string): HoldfastError {
   return new HoldfastError('UNSUPPORTED', message, { store: 'zookeeper' })
 }
 
-/** By this the node is found again whose creation's answer was lost. */
+/** Made from the id, so that the node can be found again if the answer to its creation is lost. */
 function uuidOf(id: string): string {
   const hex = createHash('sha256').update(id).digest('hex')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(

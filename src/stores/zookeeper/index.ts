@@ -6,10 +6,10 @@ import { checkOptions, type OptionNames, unknownOption } from '../../base/option
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import type { Acl, Credentials } from '../../drivers/zookeeper/index.js'
 import { ZooKeeperConnection } from './connection.js'
-import { curatorFormat, type Format, OWN_FORMAT } from './format.js'
+import { curatorFormat, type NodeFormat, OWN_FORMAT } from './format.js'
 import { FENCES_EACH } from './names.js'
-import { DEFAULT_ROOT, Places } from './places.js'
 import { SharedSession } from './session.js'
+import { DEFAULT_ROOT, ZooKeeperSpace } from './space.js'
 
 export interface ZooKeeperStoreOptions {
   /** How long the session, and with it every hold, outlives its process; the servers have the last word. Default: 10 s. */
@@ -45,7 +45,7 @@ const ZOOKEEPER_OPTIONS: OptionNames<ZooKeeperStoreOptions> = {
 }
 const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared']
 
-/** The sessions of this process, by what they were asked for with: clients of the same ensemble share one. */
+/** The sessions of this process, by servers and options: clients with the same ones share a session. */
 const sessions = new Map<string, SharedSession>()
 
 /**
@@ -83,7 +83,7 @@ class ZooKeeperStore implements Store {
   readonly #session: SharedSession
   readonly #env: Env
   readonly #root: string
-  readonly #format: Format
+  readonly #format: NodeFormat
 
   constructor(servers: string, { root = DEFAULT_ROOT, shared, ...options }: ZooKeeperStoreOptions) {
     this.#env = options.env ?? systemEnv
@@ -95,14 +95,14 @@ class ZooKeeperStore implements Store {
   }
 
   connect(client: ClientContext): Connection {
-    const { space } = client
+    const { space: name } = client
     const push = client.push.bind(client)
     const [session, env, format, root] = [this.#session, this.#env, this.#format, this.#root]
-    return new ZooKeeperConnection(new Places({ session, env, push, format, root, space }))
+    return new ZooKeeperConnection(new ZooKeeperSpace({ session, env, push, format, root, name }))
   }
 }
 
-function formatOf(shared: ZooKeeperStoreOptions['shared']): Format {
+function formatOf(shared: ZooKeeperStoreOptions['shared']): NodeFormat {
   if (shared === undefined) return OWN_FORMAT
   if (shared === 'curator') return curatorFormat('lock-')
   if (shared === 'curator-read-write') return curatorFormat('__WRIT__')
@@ -111,7 +111,7 @@ function formatOf(shared: ZooKeeperStoreOptions['shared']): Format {
 
 function sessionFor(servers: string, options: ZooKeeperStoreOptions & { env: Env }): SharedSession {
   const { env, tls, ...plain } = options
-  // What cannot be compared is not shared.
+  // These options cannot be compared.
   if (env !== systemEnv || tls !== undefined) return new SharedSession(servers, options)
   const key = JSON.stringify([servers, plain])
   const session = sessions.get(key) ?? new SharedSession(servers, options)

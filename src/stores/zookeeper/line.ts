@@ -1,6 +1,6 @@
 import { admit } from '../../contract/admit.js'
 import { EXCLUSIVE } from '../../contract/constants.js'
-import { type Format, OWN_FORMAT } from './format.js'
+import { type NodeFormat, OWN_FORMAT } from './format.js'
 import {
   type ClaimName,
   compareSequences,
@@ -10,29 +10,29 @@ import {
   parsePin,
 } from './names.js'
 
-/** What a claim that waits has to watch: one node, or the list of the line. */
-export type Cue = NodeCue | { readonly type: 'line' }
+/** What a waiting claim has to watch: one node, or the list of the line. */
+export type WatchTarget = NodeTarget | { readonly type: 'line' }
 
-interface NodeCue {
+interface NodeTarget {
   readonly type: 'node'
   readonly name: string
-  /** Nothing else is in the way: the claim holds when that one has held everything and says that it leaves. */
-  readonly isAll: boolean
+  /** Once the claim of that node, holding everything, releases it, the waiting claim is granted. */
+  readonly isOnlyObstacle: boolean
 }
 
-/** A line as a list of node names tells it. */
-export class Line {
+/** A line as the list of its nodes shows it. */
+export class ListedLine {
   /** In the order of the line. */
   readonly claims: readonly ClaimName[]
   readonly pin: PinName | undefined
   readonly mark: MarkName | undefined
-  /** The last transaction that gave fences to somebody at the front: those behind, if they are older, take later ones when granted. */
+  /** The last transaction that gave fences out of order. Older claims take later ones when they are granted. */
   readonly lastJump: bigint
   readonly #holdCount: number
   readonly #indexes: ReadonlyMap<string, number>
 
-  constructor(names: readonly string[], lastJump: bigint, format: Format = OWN_FORMAT) {
-    // Others write to the node of a line for reasons of their own.
+  constructor(names: readonly string[], lastJump: bigint, format: NodeFormat = OWN_FORMAT) {
+    // Other software writes to the node of a shared line for its own reasons.
     this.lastJump = format.isOwn ? lastJump : 0n
     const claims: ClaimName[] = []
     for (const name of names) {
@@ -48,17 +48,17 @@ export class Line {
     this.#indexes = new Map(this.claims.map(({ name }, index) => [name, index]))
   }
 
-  /** undefined: nobody is in it and nothing is pinned, so the next claim decides. */
+  /** undefined: the line is empty and nothing is pinned, so the next claim decides. */
   get capacity(): number | undefined {
     return this.pin?.capacity ?? this.claims[0]?.capacity
   }
 
-  /** Nothing but the list decides who holds: the longest prefix that fits, and who held when the capacity was changed. */
+  /** The longest prefix that fits, and the claims that held when the capacity was changed. Nothing else decides. */
   get holds(): readonly ClaimName[] {
     return this.claims.slice(0, this.#holdCount)
   }
 
-  /** Somebody waits. */
+  /** A claim waits. */
   get isWanted(): boolean {
     return this.claims.length > this.#holdCount
   }
@@ -67,51 +67,52 @@ export class Line {
     return this.claims[this.#indexes.get(name) ?? Infinity]
   }
 
-  /** Nobody is behind it. */
   isLast({ name }: ClaimName): boolean {
     return this.claims.at(-1)?.name === name
   }
 
-  /** Whether one who believes in this capacity can be in the line. */
+  /** Whether a claim with the capacity that it declares can be in the line. */
   agrees(request: { capacity: number; permits: number }): boolean {
     const capacity = this.capacity ?? request.capacity
     const isKnown = request.capacity === capacity || request.capacity === this.pin?.declared
     return isKnown && request.permits <= capacity
   }
 
-  /** Whether the claim is held; if not, whether it is the next one and what it has to watch. */
-  standing(mine: ClaimName): { isHeld: true } | { isHeld: false; isNext: boolean; cue: Cue } {
+  /** Whether the claim is held; if not, whether it is next, and what it has to watch. */
+  standing(mine: ClaimName): { isHeld: true } | { isHeld: false; isNext: boolean; target: WatchTarget } {
     const index = this.#indexes.get(mine.name) ?? 0
     if (index < this.#holdCount) return { isHeld: true }
     const isNext = index === this.#holdCount
     const isCounting = (this.capacity ?? mine.capacity) !== EXCLUSIVE
-    return { isHeld: false, isNext, cue: isCounting ? this.#countingCue(index) : this.#lockCue(index) }
+    const target = isCounting ? this.#countingTarget(index) : this.#lockTarget(index)
+    return { isHeld: false, isNext, target }
   }
 
-  /** Everybody whom the mark was about has left. */
+  /** All claims that the mark is about have left. */
   get isMarkStale(): boolean {
     return this.mark !== undefined && !this.claims.some((claim) => this.#wasHeld(claim))
   }
 
-  /** In a lock's line, the last of those that bar the claim by themselves: while it is there, nothing else matters, and only few watch one node. */
-  #lockCue(index: number): Cue {
+  /** In a lock's line: the last claim that excludes this one by itself. So few claims watch the same node. */
+  #lockTarget(index: number): WatchTarget {
     const mine = this.claims[index]?.permits ?? 0
     const ahead = this.claims.slice(0, index)
     const last = ahead.findLastIndex(({ permits }) => permits + mine > EXCLUSIVE)
-    const barring = ahead.at(last)
+    const obstacle = ahead.at(last)
     const between = last < 0 ? ahead : ahead.slice(last + 1)
     const permits = between.reduce((sum, claim) => sum + claim.permits, mine)
-    const isAll = barring?.permits === EXCLUSIVE && permits <= EXCLUSIVE && !this.pin && !this.mark
-    return { type: 'node', name: barring?.name ?? '', isAll }
+    const isPlain = permits <= EXCLUSIVE && !this.pin && !this.mark
+    const isOnlyObstacle = isPlain && obstacle?.permits === EXCLUSIVE
+    return { type: 'node', name: obstacle?.name ?? '', isOnlyObstacle }
   }
 
   /**
-   * In a counting line no single one may be the reason: the next claim watches the line, those behind it the one before them, which marks its
-   * node when it is granted.
+   * In a counting line several claims together may exclude this one. The next claim watches the line, every other one
+   * the claim before it, which writes to its node when it is granted.
    */
-  #countingCue(index: number): Cue {
+  #countingTarget(index: number): WatchTarget {
     if (index === this.#holdCount) return { type: 'line' }
-    return { type: 'node', name: this.claims[index - 1]?.name ?? '', isAll: false }
+    return { type: 'node', name: this.claims[index - 1]?.name ?? '', isOnlyObstacle: false }
   }
 
   #countHolds(): number {

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../base/errors.js'
 
-/** One claim of a line, as its node's name tells it. */
+/** A claim as the name of its node shows it. */
 export interface ClaimName {
   readonly name: string
   readonly id: string
@@ -9,18 +9,18 @@ export interface ClaimName {
   readonly capacity: number
   /** Its place in the line. */
   readonly sequence: number
-  /** Its fence, where it has given permits back, which took a new node; null: the node's own creation tells it. */
+  /** The fence of a claim that gave permits back, which made a new node; null: the node's transaction gives it. */
   readonly fence: number | null
 }
 
-/** A capacity that `resize` set, with the one that claimants still declare. */
+/** A capacity that `resize` set, with the one that claims still declare. */
 export interface PinName {
   readonly name: string
   readonly declared: number
   readonly capacity: number
 }
 
-/** The last place that was held when a capacity shrank below what was held: holds outlast that. */
+/** The last place that was held when a capacity shrank below what was held: these holds continue. */
 export interface MarkName {
   readonly name: string
   readonly heldUpTo: number
@@ -29,12 +29,12 @@ export interface MarkName {
 /** How many fences belong to one transaction, for blocks. */
 export const FENCES_EACH = 64
 
-// No id is encoded like these: it would begin with `%3A`.
+// Not the name of any claim: there a colon is encoded as `%3A`.
 const PIN = ':pin'
 const MARK = ':held'
 const SEQUENCES = 2 ** 32
 
-/** Any text as the name of one node. Dots go, too: nodes must not be called `.` or `..`. */
+/** Any text as the name of one node. Dots are encoded, too: a node must not be called `.` or `..`. */
 export function encode(text: string): string {
   const encoded = encodeURIComponent(text)
   return encoded.includes('.') ? encoded.replaceAll('.', '%2E') : encoded
@@ -44,12 +44,12 @@ export function decode(name: string): string {
   return name.includes('%') ? decodeURIComponent(name) : name
 }
 
-/** What a claim's node is called, up to the number that the server adds. */
+/** The name of a claim's node, up to the number that the server adds. */
 export function claimPrefix(id: string, permits: number, capacity: number): string {
   return `${encode(id)},${permits},${capacity},`
 }
 
-/** The name of a node that takes a place which is there already. */
+/** The name of a node that takes an existing place. */
 export function successorName(claim: Omit<ClaimName, 'name'>): string {
   const { id, permits, capacity, fence, sequence } = claim
   const kept = fence === null ? '' : `${fence},`
@@ -74,7 +74,7 @@ export function parseMark(name: string): MarkName | undefined {
   return kind === MARK ? { name, heldUpTo: Number(heldUpTo) } : undefined
 }
 
-/** null: no claim of ours. */
+/** null: not a claim of ours. */
 export function parseClaim(name: string): ClaimName | null {
   const parts = name.split(',')
   const [id, permits, capacity] = parts
@@ -94,8 +94,8 @@ export function parseClaim(name: string): ClaimName | null {
 }
 
 /**
- * The order of two places. The server counts a parent's changes in 32 bits and goes on with negative numbers after the last one, so
- * the nearer way round decides; a line is never two thousand million claims long.
+ * The order of two places. The server counts a parent's changes in 32 bits and continues with negative numbers after
+ * the highest one. So the shorter way round decides: a line never has 2^31 claims.
  */
 export function compareSequences(one: number, other: number): number {
   return ((one - other + 1.5 * SEQUENCES) % SEQUENCES) - SEQUENCES / 2

@@ -2,64 +2,64 @@ import type { StateChange, StateOutcome, StateValue } from '../../contract/store
 import type { MultiOperation, Stat, WatchListener } from '../../drivers/zookeeper/index.js'
 import { hasCode } from './failures.js'
 import { encode } from './names.js'
-import type { Places } from './places.js'
+import type { ZooKeeperSpace } from './space.js'
 
-/** A state as its node keeps it. */
-interface Kept {
+/** The data of a state's node. */
+interface StateData {
   readonly value: string
-  /** Names the node's only child, which no later node of that path has: a version alone could be the same again after a delete. */
+  /** The name of the node's only child, which is new for each value: a version alone could repeat after a delete. */
   readonly guard: string
-  /** Wall clock; null: until it is deleted. */
+  /** Wall clock; null: never. */
   readonly endsAtMs: number | null
 }
 
-const MOST_ATTEMPTS = 10
+const MOST_WRITES = 10
 const CONFLICTS = ['NO_NODE', 'NODE_EXISTS', 'BAD_VERSION', 'NOT_EMPTY'] as const
 
 /** The states of one space. */
-export class States {
-  readonly #places: Places
-  /** Of the keys that are watched. */
+export class ZooKeeperStates {
+  readonly #space: ZooKeeperSpace
+  /** By key, while it is watched. */
   readonly #listeners = new Map<string, WatchListener>()
 
-  constructor(places: Places) {
-    this.#places = places
+  constructor(space: ZooKeeperSpace) {
+    this.#space = space
   }
 
-  /** The watches were of the session that has ended. */
+  /** The session has ended, and its watches with it. */
   forgetWatches(): void {
     this.#listeners.clear()
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     const found = await this.#find(key, watch)
-    return found && this.#isLive(found.kept) ? toValue(found) : null
+    return found && this.#isLive(found.data) ? toValue(found) : null
   }
 
   async write(change: StateChange): Promise<StateOutcome> {
-    for (let attempt = 1; ; attempt++) {
+    for (let count = 1; ; count++) {
       const found = await this.#find(change.key, false)
-      const before = found && this.#isLive(found.kept) ? toValue(found) : null
+      const before = found && this.#isLive(found.data) ? toValue(found) : null
       if ((before?.version ?? null) !== change.expect) return { written: false, current: before }
       if (before === null && change.value === null) return { written: true, current: null }
       try {
         return await this.#replace(change, found)
       } catch (error) {
         const isConflict = CONFLICTS.some((code) => hasCode(error, code))
-        if (!isConflict || attempt === MOST_ATTEMPTS) throw error
-        // Somebody else wrote meanwhile, or this is the first state of the space.
-        if (hasCode(error, 'NO_NODE')) await this.#places.session.makePath(this.#places.states)
+        if (!isConflict || count === MOST_WRITES) throw error
+        // Another client wrote meanwhile, or this is the first state of the space.
+        if (hasCode(error, 'NO_NODE')) await this.#space.session.makePath(this.#space.statesPath)
       }
     }
   }
 
   async #replace(change: StateChange, found: Found | null): Promise<StateOutcome> {
-    const { session, env } = this.#places
+    const { session, env } = this.#space
     const { key, value, retentionMs } = change
     const path = this.#path(key)
     const remove: MultiOperation[] = found
       ? [
-          { type: 'delete', path: `${path}/${found.kept.guard}` },
+          { type: 'delete', path: `${path}/${found.data.guard}` },
           { type: 'delete', path, version: found.stat.version },
         ]
       : []
@@ -74,18 +74,18 @@ export class States {
             { type: 'create', path, data, acl },
             { type: 'create', path: `${path}/${guard}`, acl },
           ]
-    const { zxid } = await session.write((zk) => zk.multi([...remove, ...add]))
+    const { zxid } = await session.zk.multi([...remove, ...add])
     return { written: true, current: value === null ? null : { value, version: Number(zxid) } }
   }
 
   async #find(key: string, watch: boolean): Promise<Found | null> {
-    const { session } = this.#places
+    const { session } = this.#space
     const path = this.#path(key)
     const options = watch ? { watch: this.#listener(key) } : {}
     for (;;) {
       try {
         const { data, stat } = await session.zk.getData(path, options)
-        return { kept: JSON.parse(String(data)), stat }
+        return { data: JSON.parse(String(data)), stat }
       } catch (error) {
         if (!hasCode(error, 'NO_NODE')) throw error
       }
@@ -93,33 +93,33 @@ export class States {
     }
   }
 
-  /** The same for all who watch the same key: the client is told once. */
+  /** One listener for each key: the client is told once. */
   #listener(key: string): WatchListener {
     const known = this.#listeners.get(key)
     if (known) return known
     const listener = (): void => {
       this.#listeners.delete(key)
-      this.#places.push({ type: 'state', key })
+      this.#space.push({ type: 'state', key })
     }
     this.#listeners.set(key, listener)
     return listener
   }
 
-  #isLive({ endsAtMs }: Kept): boolean {
-    return endsAtMs === null || endsAtMs > this.#places.env.wallMs()
+  #isLive({ endsAtMs }: StateData): boolean {
+    return endsAtMs === null || endsAtMs > this.#space.env.wallMs()
   }
 
   #path(key: string): string {
-    return `${this.#places.states}/${encode(key)}`
+    return `${this.#space.statesPath}/${encode(key)}`
   }
 }
 
 interface Found {
-  readonly kept: Kept
+  readonly data: StateData
   readonly stat: Stat
 }
 
-/** Each value is a node of its own, so the transaction that made it is a version which never comes again. */
-function toValue({ kept, stat }: Found): StateValue {
-  return { value: kept.value, version: Number(stat.czxid) }
+/** Each value has a new node, so the transaction that made it is a version that never repeats. */
+function toValue({ data, stat }: Found): StateValue {
+  return { value: data.value, version: Number(stat.czxid) }
 }

@@ -1,0 +1,89 @@
+import type { ClaimReply, ClaimRequest, Refused } from '../../contract/store.js'
+import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
+import type { LineClaim } from './claim.js'
+import type { ClaimTable } from './claim-table.js'
+import type { ListedLine } from './line.js'
+import { claimReply } from './replies.js'
+import type { ZooKeeperSpace } from './space.js'
+import { adopt, overtake, steal } from './takeover.js'
+
+/** Puts claims into their lines, each in the way of its mode. */
+export class ClaimEntry {
+  readonly #space: ZooKeeperSpace
+  readonly #claims: ClaimTable
+
+  constructor(space: ZooKeeperSpace, claims: ClaimTable) {
+    this.#space = space
+    this.#claims = claims
+  }
+
+  /** The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line. */
+  async reply(claim: LineClaim, request: ClaimRequest, callAt: number): Promise<ClaimReply> {
+    if (claim.attempt.isUncertain) await claim.recover()
+    if (claim.state === 'new') {
+      const refusal = await this.#enter(claim, request)
+      if (refusal) return refusal
+    } else await claim.position.update()
+    if (request.mode === 'steal') await overtake(this.#space, claim, request)
+    if (claim.state === 'waiting' && request.mode === 'try') return this.#refuse(claim, { reason: 'busy' })
+    if (claim.state !== 'gone') return claimReply(this.#space.session, claim, callAt)
+    // The session ended meanwhile. If the claim got a node in the next session, it has to be removed.
+    this.#claims.abandon(claim)
+    const message = `The session ended before '${request.resource}' was granted`
+    throw new ZooKeeperError('SESSION_EXPIRED', message)
+  }
+
+  /** The refusal; null: the claim is in line. */
+  async #enter(claim: LineClaim, request: ClaimRequest): Promise<ClaimReply | null> {
+    const { mode, resource } = request
+    if (mode !== 'queue') {
+      const entered = await this.#enterAfterLook(claim, request)
+      if (entered !== null) return entered === 'in line' ? null : entered
+    }
+    const line = await claim.join()
+    if (!line) return null
+    this.#removeStaleMark(resource, line)
+    if (!line.agrees(request))
+      return this.#refuse(claim, { reason: 'capacity', capacity: line.capacity ?? 0 })
+    await claim.position.update(line)
+    return null
+  }
+
+  /** For the modes that look at the line first. null: the claim may join it. */
+  async #enterAfterLook(claim: LineClaim, request: ClaimRequest): Promise<ClaimReply | 'in line' | null> {
+    const { mode, resource, adopts } = request
+    // The line has to show the claims that came before this one.
+    await this.#space.joins.drained(this.#space.lineOf(resource))
+    if (mode === 'try') {
+      // A try that fails leaves no trace, not even for a moment.
+      const refusal = refusalIn(await this.#space.list(resource), request)
+      return refusal && { status: 'refused', ...refusal }
+    }
+    const taken = adopts
+      ? await adopt(this.#space, claim, request, adopts)
+      : await steal(this.#space, claim, request)
+    if (typeof taken !== 'boolean') return taken
+    if (!taken) return null
+    await claim.position.update()
+    return 'in line'
+  }
+
+  #removeStaleMark(resource: string, { isMarkStale, mark }: ListedLine): void {
+    if (!isMarkStale) return
+    const path = `${this.#space.lineOf(resource)}/${mark?.name}`
+    this.#space.session.zk.delete(path).catch(() => {})
+  }
+
+  async #refuse(claim: LineClaim, why: Omit<Refused, 'status'>): Promise<ClaimReply> {
+    await claim.leave().catch(() => this.#claims.abandon(claim))
+    return { status: 'refused', ...why }
+  }
+}
+
+/** Why a try cannot be granted at once. */
+function refusalIn(line: ListedLine, request: ClaimRequest): Omit<Refused, 'status'> | null {
+  const capacity = line.capacity ?? request.capacity
+  if (!line.agrees(request)) return { reason: 'capacity', capacity }
+  const used = line.claims.reduce((sum, { permits }) => sum + permits, 0)
+  return used + request.permits > capacity ? { reason: 'busy' } : null
+}
