@@ -49,16 +49,6 @@ describe('the layers', () => {
     }
   })
 
-  it('asks the machine for time, timers and chance in one place only', () => {
-    const forbidden =
-      /\b(Date\.now|performance\.now|process\.hrtime|Math\.random|randomUUID|setTimeout|setInterval)\b/
-    const excused = (file: string) => file === 'base/env.ts' || /^(cli|testing)\//.test(file)
-    const offenders = files.filter(
-      (file) => !excused(file) && forbidden.test(readFileSync(join(src, file), 'utf8')),
-    )
-    expect(offenders).toEqual([])
-  })
-
   it('loads no package at run time but optional drivers', () => {
     const optional = Object.keys(
       JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).peerDependencies,
