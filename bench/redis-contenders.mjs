@@ -8,10 +8,9 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { Mutex } from 'redis-semaphore'
 import Redlock from 'redlock'
+import { bareIoredis, bareNodeRedis } from './bare-redis.mjs'
 
 const LEASE_MS = 30_000
-const DELETE_OWN =
-  "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 const BARE_TAKE = `if redis.call('exists', KEYS[1]) == 0 then
   redis.call('set', KEYS[1], ARGV[1], 'PX', ${LEASE_MS})
   return 1
@@ -37,27 +36,11 @@ export const redisContenders = {
   // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no fence, no waiting.
   'raw ioredis': async (where) => {
     const client = new Redis(where)
-    client.defineCommand('deleteOwn', { numberOfKeys: 1, lua: DELETE_OWN })
-    return {
-      pair: async (task) => {
-        const token = randomUUID()
-        await client.set(`raw-${task}`, token, 'PX', LEASE_MS, 'NX')
-        await client.deleteOwn(`raw-${task}`, token)
-      },
-      close: async () => client.disconnect(),
-    }
+    return { pair: bareIoredis(client), close: async () => client.disconnect() }
   },
   'raw node-redis': async (where) => {
     const client = await createClient({ url: where }).connect()
-    const sha = await client.scriptLoad(DELETE_OWN)
-    return {
-      pair: async (task) => {
-        const token = randomUUID()
-        await client.set(`raw-${task}`, token, { PX: LEASE_MS, NX: true })
-        await client.evalSha(sha, { keys: [`raw-${task}`], arguments: [token] })
-      },
-      close: async () => client.destroy(),
-    }
+    return { pair: await bareNodeRedis(client), close: async () => client.destroy() }
   },
   'redis-semaphore': async (where) => {
     const client = new Redis(where)
