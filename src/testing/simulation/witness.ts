@@ -48,6 +48,7 @@ export class Witness {
   }
   readonly #beliefs = new Map<string, Set<Belief>>()
   readonly #fences = new Map<string, Fences>()
+  #violation: unknown
 
   /** The newest fence by now. A request that begins now must get a greater one. */
   newestFence(resource: string): number {
@@ -56,6 +57,16 @@ export class Witness {
 
   /** A process was given a hold, which excludes what others may believe at this moment. */
   granted(process: VirtualProcess, hold: Hold, newestWhenAsked: number): void {
+    try {
+      this.#judge(process, hold, newestWhenAsked)
+    } catch (error) {
+      // Thrown into a task, it would surface only when all tasks are over.
+      this.#violation ??= error
+      throw error
+    }
+  }
+
+  #judge(process: VirtualProcess, hold: Hold, newestWhenAsked: number): void {
     this.tally.grants++
     assert.ok(hold.isValid, `${process.name} was given a hold of ${hold.resource} that was over already`)
     this.#compare(process, hold, newestWhenAsked)
@@ -91,6 +102,7 @@ export class Witness {
 
   /** No two living processes believe in holds that exclude each other, even if one is paused right now. */
   check(): void {
+    if (this.#violation) throw this.#violation
     for (const [resource, beliefs] of this.#beliefs) {
       let hasExclusive = false
       for (const belief of beliefs) {
