@@ -1,4 +1,5 @@
-// What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no fence, no waiting.
+// What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no
+// fence, no waiting.
 import { randomUUID } from 'node:crypto'
 
 const LEASE_MS = 30_000

@@ -1,4 +1,5 @@
-// The other process of the benchmark of lingering leases: takes a lock when it is told to, and tells when it asked and had it.
+// The other process of the benchmark of lingering leases: takes a lock when it is told to, and
+// tells when it asked and had it.
 import { Holdfast } from 'holdfast'
 import { redis } from 'holdfast/redis'
 import { Redis } from 'ioredis'

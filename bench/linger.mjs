@@ -1,4 +1,5 @@
-// Lingering leases: what the next hold in the same process costs, and what another process pays that begins to wait.
+// Lingering leases: what the next hold in the same process costs, and what another process pays
+// that begins to wait.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -47,8 +48,9 @@ async function sameProcess(locks, mutex, plan) {
 }
 
 /**
- * The other process asks for a lock that is free, for one whose lease lingers here, and for one that is held here and released.
- * The first two count from its question, the last from the release. All in round trips of a PING of that process.
+ * The other process asks for a lock that is free, for one whose lease lingers here, and for one
+ * that is held here and released. The first two count from its question, the last from the release.
+ * All in round trips of a PING of that process.
  */
 async function otherProcess(locks, url, rounds) {
   const child = fork(join(import.meta.dirname, 'linger-worker.mjs'), [url])

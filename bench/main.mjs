@@ -1,4 +1,5 @@
-// Benchmarks beside their peers in the same run. Absolute figures are of this machine at this moment; only the ratios mean something.
+// Benchmarks beside their peers in the same run. Absolute figures are of this machine at this
+// moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
 
 const SUITES = ['core', 'embedded', 'redis', 'zookeeper', 'postgres', 'mysql', 'cohort', 'holds', 'fleet']
@@ -20,7 +21,8 @@ if (values.help) {
 Suites: ${SUITES.join(', ')} (default: all)
 --quick      shorter rounds, rougher figures
 --node PATH  run under another Node
---store URL  a further store for the suite cohort, as often as you like; for the suite holds, one of its stores by name`)
+-- store URL a further store for the suite cohort, as often as you like; for the suite holds, one of
+-- its stores by name`)
 } else {
   for (const name of positionals.length > 0 ? positionals : SUITES) {
     if (!SUITES.includes(name)) throw new Error(`No suite '${name}'; there are ${SUITES.join(', ')}`)

@@ -1,4 +1,5 @@
-// The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of the lock with that number.
+// The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of
+// the lock with that number.
 import { randomUUID } from 'node:crypto'
 import { LockFactory } from '@verrou/core'
 import { redisStore } from '@verrou/core/drivers/redis'
@@ -33,7 +34,8 @@ export const redisContenders = {
     const client = await createClient({ url: where }).connect()
     return holdfast(client, () => client.destroy())
   },
-  // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no fence, no waiting.
+  // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue,
+  // no fence, no waiting.
   'raw ioredis': async (where) => {
     const client = new Redis(where)
     return { pair: bareIoredis(client), close: async () => client.disconnect() }
@@ -66,20 +68,20 @@ export const redisContenders = {
       close: async () => client.disconnect(),
     }
   },
-  // The least that serves everybody in the order of arrival: a list, and a message to the next. No lease that is renewed, no fence, no re-entry, and whoever
-  // dies in line stops it.
+  // The least that serves waiters in order of arrival: a list, and a message to the next. No
+  // renewal, no fence, no re-entry, and a waiter that dies in line stops it.
   'bare hand-off': async (where) => {
-    const [client, ears] = [new Redis(where), new Redis(where)]
+    const [client, subscriber] = [new Redis(where), new Redis(where)]
     const channel = `bare-${randomUUID()}`
     const waiting = new Map()
     let asked = 0
     client.defineCommand('take', { numberOfKeys: 2, lua: BARE_TAKE })
     client.defineCommand('handOver', { numberOfKeys: 2, lua: BARE_HAND_OVER })
-    ears.on('message', (_channel, id) => {
+    subscriber.on('message', (_channel, id) => {
       waiting.get(id)()
       waiting.delete(id)
     })
-    await ears.subscribe(channel)
+    await subscriber.subscribe(channel)
     return {
       pair: async (task) => {
         const keys = [`{bare-${task}}`, `{bare-${task}}:line`]
@@ -91,7 +93,7 @@ export const redisContenders = {
       },
       close: async () => {
         client.disconnect()
-        ears.disconnect()
+        subscriber.disconnect()
       },
     }
   },

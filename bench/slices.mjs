@@ -1,5 +1,6 @@
-// Slices of a few milliseconds, contestant after contestant in one process, again and again. Neighbouring slices see the same
-// machine, so the median of their ratios hardly depends on what else runs on it.
+// Slices of a few milliseconds, contestant after contestant in one process, again and again.
+// Neighbouring slices see the same machine, so the median of their ratios hardly depends on what
+// else runs on it.
 import { median } from './measure.mjs'
 
 /** Between two looks at the clock, which is not free beside a lock in memory. */
@@ -33,8 +34,8 @@ export async function together(ms, tasks, pair) {
 }
 
 /**
- * Measures `ours` beside `peer` (both `() => Promise<rate>`), slice by slice, who comes first by turns. Gives the medians of both
- * rates and of the ratio of neighbouring slices.
+ * Measures `ours` beside `peer` (both `() => Promise<rate>`), slice by slice, who comes first by
+ * turns. Gives the medians of both rates and of the ratio of neighbouring slices.
  */
 export async function beside({ warmUps, slices }, ours, peer) {
   const [rates, peerRates, ratios] = [[], [], []]

@@ -1,4 +1,5 @@
-// npm run bench [-- NAME …] [--node PATH]: benchmarks beside their peers in the same run, as ratios.
+// npm run bench [-- NAME …] [--node PATH]: benchmarks beside their peers in the same run, as
+// ratios.
 import { parseArgs } from 'node:util'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 

@@ -1,5 +1,6 @@
-// npm run test:long: the generated and simulated runs, many more of them than in the suite. A failure prints its seed.
-// npm run test:long -- --worlds 100000 [--seed FIRST] [--jobs N] [--node PATH]: only simulated worlds, in several processes.
+// npm run test:long: the generated and simulated runs, many more of them than in the suite. A
+// failure prints its seed. npm run test:long -- --worlds 100000 [--seed FIRST] [--jobs N] [--node
+// PATH]: only simulated worlds, in several processes.
 import { parseArgs } from 'node:util'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { runWorlds } from './worlds.mjs'

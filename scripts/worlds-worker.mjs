@@ -1,4 +1,5 @@
-// A process that simulates the world of each seed that it is sent, and answers with what happened in it.
+// A process that simulates the world of each seed that it is sent, and answers with what happened
+// in it.
 import { simulate } from 'holdfast/testing'
 
 /** Half of the worlds are mixed; the others have one kind of load, as in the suite. */

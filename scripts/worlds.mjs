@@ -23,7 +23,10 @@ export async function runWorlds({ worlds, seed, jobs = availableParallelism(), n
   return run.failures.length === 0 ? 0 : 1
 }
 
-/** One process that runs world after world. A process that dies or hangs counts as a failure of its world. */
+/**
+ * One process that runs world after world. A process that dies or hangs counts as a failure of its
+ * world.
+ */
 async function runWorker(run, node) {
   for (let seed = run.nextSeed(); seed !== undefined; ) {
     const child = fork(WORKER, [], { execPath: node })

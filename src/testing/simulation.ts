@@ -17,11 +17,15 @@ export interface SimulationOptions {
   faultyMs?: number
   /** How the locks serve their waiters, unless a lock says otherwise. Default `'strict'`. */
   order?: LockOrder
-  /** Whether tasks ask for the same lock again and again, mostly with the same options. Default: with `'cohort'`. */
+  /**
+   * Whether tasks ask for the same lock again and again, mostly with the same options. Default:
+   * with `'cohort'`.
+   */
   isHot?: boolean
   /**
-   * Whether the world draws the options above from its seed, and each use of a lock its own: readers and writers,
-   * both orders, lingering leases, downgrades. Options that are given still count. Default: no.
+   * Whether the world draws the options above from its seed, and each use of a lock its own:
+   * readers and writers, both orders, lingering leases, downgrades. Options that are given still
+   * count. Default: no.
    */
   isMixed?: boolean
 }
@@ -30,10 +34,10 @@ export interface SimulationOptions {
 const NAMES = ['a', 'b', 'c', 'd', 'e']
 
 /**
- * Runs many clients of the engine in virtual time, against a store behind a bad network. Processes pause and die, and
- * their clocks drift. Fails when two processes take holds for valid that exclude each other, when a fence does not grow,
- * when an error without a code surfaces, or when a waiter is not served after everything has healed. The same seed
- * gives the same history.
+ * Runs many clients of the engine in virtual time, against a store behind a bad network. Processes
+ * pause and die, and their clocks drift. Fails when two processes take holds for valid that exclude
+ * each other, when a fence does not grow, when an error without a code surfaces, or when a waiter
+ * is not served after everything has healed. The same seed gives the same history.
  *
  * @example
  * ```ts

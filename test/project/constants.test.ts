@@ -4,7 +4,10 @@ import { expectNone, lineAt, type Passage, type Source, sourceOf, sourcesIn } fr
 
 const IS_STATEMENT = /\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE|BEGIN|DECLARE)\b|redis\.call/
 
-/** Each constant as a server would be told it: also in microseconds, as the next number, and with underscores. */
+/**
+ * Each constant as a server would be told it: also in microseconds, as the next number, and with
+ * underscores.
+ */
 function literalsOf(name: string, value: number): [literal: string, name: string][] {
   const values = name.endsWith('_MS') ? [value, value * 1000] : [value, value + 1]
   return values.map((each) => [String(each), name])

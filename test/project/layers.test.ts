@@ -6,8 +6,9 @@ const root = join(import.meta.dirname, '../..')
 const src = join(root, 'src')
 
 /**
- * Each layer with those that it may import from. `testing` stands beside the primitives: it uses the public API. `fence` stands
- * apart: a guard sits at the resource, where there may be no lock at all, only the number that a hold had.
+ * Each layer with those that it may import from. `testing` stands beside the primitives: it uses
+ * the public API. `fence` stands apart: a guard sits at the resource, where there may be no lock at
+ * all, only the number that a hold had.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   base: [],

@@ -6,7 +6,10 @@ const DECLARED = /^export (?:default )?(?:declare )?(?:abstract )?(?:class|inter
 /** The Web Locks standard gives these their names. */
 const STANDARD = { folder: 'src/web-locks/', names: ['Lock', 'LockOptions'] }
 
-/** Names with more than one exported class or interface. A re-export declares nothing, so it does not count. */
+/**
+ * Names with more than one exported class or interface. A re-export declares nothing, so it does
+ * not count.
+ */
 function namesOfTwo(sources: readonly Source[]): string[] {
   const places = new Map<string, string[]>()
   for (const { path, code } of sources)

@@ -21,7 +21,10 @@ const ODD_WORDS = new RegExp(`\\b(?:${ODD.join('|').replaceAll(' ', '\\s+')})\\b
 const MOST_COLUMNS = 100
 const MOST_WORDS = 18
 
-/** Comments and strings without stars and slashes. Comment lines that follow each other are one passage. */
+/**
+ * Comments and strings without stars and slashes. Comment lines that follow each other are one
+ * passage.
+ */
 function readable({ passages }: Source): Passage[] {
   const joined: Passage[] = []
   for (const { kind, line, text } of passages) {
@@ -68,7 +71,10 @@ interface Sentence {
   readonly words: number
 }
 
-/** The sentences of the comments. Code is left out: examples, and blocks that are indented as in Markdown. */
+/**
+ * The sentences of the comments. Code is left out: examples, and blocks that are indented as in
+ * Markdown.
+ */
 function sentencesOf(source: Source): Sentence[] {
   return readable(source)
     .filter(({ kind }) => kind === 'comment')

@@ -47,14 +47,20 @@ export function expectNone(findings: readonly string[], advice: string): void {
   if (findings.length > 0) expect.fail(`${advice}\n${findings.join('\n')}`)
 }
 
-/** After these a slash begins a regular expression; after a name, a number or a bracket that closes, it divides. */
+/**
+ * After these a slash begins a regular expression; after a name, a number or a bracket that closes,
+ * it divides.
+ */
 const BEFORE_REGEX = /(?:^|[=(,;:[{}!&|?+\-*%~^<>]|\b(?:return|typeof|case|in|of|await|yield))\s*$/
 
 const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
 const QUOTED = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y
 const REGEX = /\/(?![*/])(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*/y
 
-/** Finds where comments, strings and regular expressions begin and end. Not a parser, but enough for formatted code. */
+/**
+ * Finds where comments, strings and regular expressions begin and end. Not a parser, but enough for
+ * formatted code.
+ */
 class Scanner {
   readonly passages: Passage[] = []
   /** One entry for each character that was read. */

@@ -9,13 +9,16 @@ interface Present {
   readonly locks: Holdfast
 }
 
-/** Far more than it takes without faults, and less than a renewal: a waiter must not depend on the next pulse. */
+/**
+ * Far more than it takes without faults, and less than a renewal: a waiter must not depend on the
+ * next pulse.
+ */
 const SERVED_WITHIN_MS = 5_000
 const ORDERS: readonly LockOrder[] = ['cohort', 'strict']
 
 /**
- * All processes ask for all locks at once, for reading and for writing, in both orders and without a limit. No fault
- * happens any more, so a waiter that is not served soon was forgotten.
+ * All processes ask for all locks at once, for reading and for writing, in both orders and without
+ * a limit. No fault happens any more, so a waiter that is not served soon was forgotten.
  */
 export async function rollCall(
   world: VirtualWorld,

@@ -10,7 +10,10 @@ import { work } from './worker.js'
 
 /** The clock of a process may run at most this much off, well within what the engine allows for. */
 const MOST_DRIFT = 0.004
-/** Longer than every lease, presence, maxHold, wait, delay and timeout of the simulated work together. */
+/**
+ * Longer than every lease, presence, maxHold, wait, delay and timeout of the simulated work
+ * together.
+ */
 const CALM_MS = 120_000
 
 interface SimulationContext {
@@ -110,8 +113,8 @@ export class Simulation {
   }
 
   /**
-   * Ends all faults. Then every task must end, every waiter be served, and nothing be left in the store. Gives what the
-   * tasks came to.
+   * Ends all faults. Then every task must end, every waiter be served, and nothing be left in the
+   * store. Gives what the tasks came to.
    */
   async recover(): Promise<Tally> {
     const { world, resources } = this.#context
@@ -132,7 +135,9 @@ export class Simulation {
     for (const { process } of this.#running) process.resume()
   }
 
-  /** Waits for all tasks. Some processes then close while others still work; gives those that stay. */
+  /**
+   * Waits for all tasks. Some processes then close while others still work; gives those that stay.
+   */
   async #endTasks(): Promise<Running[]> {
     const staying: Running[] = []
     const leaving: Promise<void>[] = []

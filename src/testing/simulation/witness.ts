@@ -18,7 +18,9 @@ interface Fences {
 /** What happened in a simulation, to judge whether enough did. */
 export interface Tally {
   grants: number
-  /** Grants whose fence follows that of the one before: the hold was passed on inside its process. */
+  /**
+   * Grants whose fence follows that of the one before: the hold was passed on inside its process.
+   */
   passes: number
   /** Grants to readers. */
   reads: number
@@ -32,7 +34,9 @@ export interface Tally {
   unavailable: number
 }
 
-/** Sees what every process believes, and fails the simulation when two beliefs exclude each other. */
+/**
+ * Sees what every process believes, and fails the simulation when two beliefs exclude each other.
+ */
 export class Witness {
   readonly tally: Tally = {
     grants: 0,
@@ -80,8 +84,8 @@ export class Witness {
   }
 
   /**
-   * Readers of two processes may learn of their grants in another order than the store granted them.
-   * But a reader that asks later is granted later, and no two holds ever have one fence.
+   * Readers of two processes may learn of their grants in another order than the store granted
+   * them. But a reader that asks later is granted later, and no two holds ever have one fence.
    */
   #compare(process: VirtualProcess, { resource, fence, isExclusive }: Hold, newestWhenAsked: number): void {
     const fences = this.#fencesOf(resource)
@@ -100,7 +104,10 @@ export class Witness {
     return fences
   }
 
-  /** No two living processes believe in holds that exclude each other, even if one is paused right now. */
+  /**
+   * No two living processes believe in holds that exclude each other, even if one is paused right
+   * now.
+   */
   check(): void {
     if (this.#violation) throw this.#violation
     for (const [resource, beliefs] of this.#beliefs) {

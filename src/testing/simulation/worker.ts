@@ -17,7 +17,10 @@ export interface WorkerContext {
   isOver(): boolean
 }
 
-/** One task of a simulated process: acquires, works and releases in every way that the API has, until it is over. */
+/**
+ * One task of a simulated process: acquires, works and releases in every way that the API has,
+ * until it is over.
+ */
 export async function work(context: WorkerContext): Promise<void> {
   while (!context.isOver()) {
     await expectedFailures(context, () => useOnce(context))
@@ -116,7 +119,10 @@ function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
   return controller.signal
 }
 
-/** Mostly short, sometimes longer than the lease. On a hot lock mostly so short that passing it on pays. */
+/**
+ * Mostly short, sometimes longer than the lease. On a hot lock mostly so short that passing it on
+ * pays.
+ */
 function workMs(context: WorkerContext): number {
   const isLong = context.process.random() < (context.mix.isHot ? 0.05 : 0.2)
   if (isLong) return random(context, 50, 3000)
