@@ -1,5 +1,6 @@
-// The hot lock: many tasks of a process on one name. With the cohort (the default), in strict order, and beside the peers on Redis. Ends with a
-// table of all stores whose servers are installed.
+// The hot lock: many tasks of a process on one name. With the cohort (the default), in strict
+// order, and beside the peers on Redis. Ends with a table of all stores whose servers are
+// installed.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +16,10 @@ import { zookeeperServers } from './zookeeper-server.mjs'
 const PEERS = ['redis-semaphore', 'redlock', 'verrou']
 const ORDERS = ['cohort', 'strict']
 
-/** `stores`: URLs of further stores to measure. Memory, SQLite and Redis are always there, the others where their servers are installed. */
+/**
+ * `stores`: URLs of further stores to measure. Memory, SQLite and Redis are always there, the
+ * others where their servers are installed.
+ */
 export async function cohort({ roundMs, rounds, quick, stores = [] }) {
   const server = await redisServer()
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-cohort-'))
@@ -121,7 +125,10 @@ async function onStore(url, { processes, tasks, ms, rounds }) {
   return rows
 }
 
-/** One process with 1 task beside one with 1,000: how many others are served before each of its turns. */
+/**
+ * One process with 1 task beside one with 1,000: how many others are served before each of its
+ * turns.
+ */
 async function loneTask(url, turns) {
   console.log(`\n${kindOf(url)}: a process with 1 task beside one with 1,000`)
   for (const order of ORDERS) {

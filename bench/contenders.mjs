@@ -1,4 +1,5 @@
-// The contestants: each opens, and gives `pair(task)`, one acquire and release of the lock with that number.
+// The contestants: each opens, and gives `pair(task)`, one acquire and release of the lock with
+// that number.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Mutex } from 'async-mutex'

@@ -4,9 +4,9 @@ import { postgresServer } from './postgres-server.mjs'
 import { contendedFor } from './processes.mjs'
 
 /**
- * Many processes on one lock of PostgreSQL, run after run: the slowest run must not be far behind the fastest. What a run
- * depends on is shown beside it: how many connections there are, and how many of the processes listen.
- * `HOLDFAST_BENCH_PROCESSES` and `HOLDFAST_BENCH_RUNS` say how many.
+ * Many processes on one lock of PostgreSQL, run after run: the slowest run must not be far behind
+ * the fastest. What a run depends on is shown beside it: how many connections there are, and how
+ * many of the processes listen. `HOLDFAST_BENCH_PROCESSES` and `HOLDFAST_BENCH_RUNS` say how many.
  */
 export async function fleet({ quick }) {
   const processes = Number(process.env.HOLDFAST_BENCH_PROCESSES ?? 100)

@@ -1,4 +1,5 @@
-// One process of a contended run on MySQL that tells when each hold began and ended, by the clock that all processes of a machine share.
+// One process of a contended run on MySQL that tells when each hold began and ended, by the clock
+// that all processes of a machine share.
 import { Holdfast } from 'holdfast'
 import { mysql } from 'holdfast/mysql'
 

@@ -22,9 +22,9 @@ const STORES = {
 }
 
 /**
- * One client keeps many holds with a short lease for a while: none may be lost. All are asked for in one tick, which must not
- * be taken for an outage either. `HOLDFAST_BENCH_HOLDS` and `HOLDFAST_BENCH_SECONDS` say how many and for how long;
- * `--store redis` picks a store.
+ * One client keeps many holds with a short lease for a while: none may be lost. All are asked for
+ * in one tick, which must not be taken for an outage either. `HOLDFAST_BENCH_HOLDS` and
+ * `HOLDFAST_BENCH_SECONDS` say how many and for how long; `--store redis` picks a store.
  */
 export async function holds({ quick, stores }) {
   const count = Number(process.env.HOLDFAST_BENCH_HOLDS ?? 10_000)
@@ -106,7 +106,10 @@ function counted(store, calls) {
   return { name: store.name, capabilities: store.capabilities, connect }
 }
 
-/** The processor time of a process and of its children, as far as they live. Nothing where there is no /proc. */
+/**
+ * The processor time of a process and of its children, as far as they live. Nothing where there is
+ * no /proc.
+ */
 function cpuMsOf(pid) {
   let ticks = 0
   if (pid === undefined) return 0
@@ -118,7 +121,10 @@ function cpuMsOf(pid) {
   return ticks * TICK_MS
 }
 
-/** The fields of /proc/PID/stat after the name of the program, which may have blanks: state, parent, … */
+/**
+ * The fields of /proc/PID/stat after the name of the program, which may have blanks: state, parent,
+ * …
+ */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

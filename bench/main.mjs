@@ -1,12 +1,15 @@
-// Benchmarks beside their peers in the same run. Absolute figures are of this machine at this moment; only the ratios mean something.
+// Benchmarks beside their peers in the same run. Absolute figures are of this machine at this
+// moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
 
-const SUITES = ['embedded', 'redis', 'zookeeper', 'postgres', 'mysql', 'cohort', 'holds', 'fleet']
+const SUITES = ['core', 'embedded', 'redis', 'zookeeper', 'postgres', 'mysql', 'cohort', 'holds', 'fleet']
 
 const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     store: { type: 'string', multiple: true, default: [] },
+    // Read by scripts/bench.mjs, which starts this program with it.
+    node: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
   allowPositionals: true,
@@ -17,7 +20,9 @@ if (values.help) {
 
 Suites: ${SUITES.join(', ')} (default: all)
 --quick      shorter rounds, rougher figures
---store URL  a further store for the suite cohort, as often as you like; for the suite holds, one of its stores by name`)
+--node PATH  run under another Node
+-- store URL a further store for the suite cohort, as often as you like; for the suite holds, one of
+-- its stores by name`)
 } else {
   for (const name of positionals.length > 0 ? positionals : SUITES) {
     if (!SUITES.includes(name)) throw new Error(`No suite '${name}'; there are ${SUITES.join(', ')}`)

@@ -1,4 +1,5 @@
-// How everything is measured: rounds of all contestants in turn, so that a busy moment of the machine hits all of them; medians.
+// How everything is measured: rounds of all contestants in turn, so that a busy moment of the
+// machine hits all of them; medians.
 
 /** Runs `once` again and again for `ms`; gives the number of repetitions per second. */
 export async function perSecond(ms, once) {
@@ -11,13 +12,18 @@ export async function perSecond(ms, once) {
   return count / ((performance.now() - start) / 1000)
 }
 
-/** `tasks` loops at once, each with its own number; gives repetitions per second of all together. */
+/**
+ * `tasks` loops at once, each with its own number; gives repetitions per second of all together.
+ */
 export async function perSecondTogether(ms, tasks, once) {
   const rates = await Promise.all(Array.from({ length: tasks }, (_, task) => perSecond(ms, () => once(task))))
   return rates.reduce((sum, rate) => sum + rate, 0)
 }
 
-/** contestants: { name: async () => number }. One warm-up round, then `rounds` interleaved ones. Gives { name: median }. */
+/**
+ * contestants: { name: async () => number }. One warm-up round, then `rounds` interleaved ones.
+ * Gives { name: median }.
+ */
 export async function medians(rounds, contestants) {
   const figures = Object.fromEntries(Object.keys(contestants).map((name) => [name, []]))
   for (let round = 0; round <= rounds; round++) {

@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createConnection } from 'mysql2/promise'
 
-/** A private MariaDB, or the server that HOLDFAST_BENCH_MYSQL_URL names. It does not wait for the disk: that would be most of what is measured. */
+/**
+ * A private MariaDB, or the server that HOLDFAST_BENCH_MYSQL_URL names. It does not wait for the
+ * disk: that would be most of what is measured.
+ */
 export async function mysqlServer() {
   const given = process.env.HOLDFAST_BENCH_MYSQL_URL
   if (given) return { url: given, stop: async () => {} }

@@ -11,7 +11,10 @@ import { contended } from './processes.mjs'
 
 const NAMES = ['verrou', 'holdfast mysql2', 'holdfast mariadb']
 
-/** MariaDB or MySQL beside verrou's SQL driver, which has no line: who finds a lock taken tries again after a quarter of a second. */
+/**
+ * MariaDB or MySQL beside verrou's SQL driver, which has no line: who finds a lock taken tries
+ * again after a quarter of a second.
+ */
 export async function mysql({ roundMs, rounds, quick }) {
   const server = await mysqlServer()
   try {
@@ -56,7 +59,10 @@ async function contention(url, { rounds, turns }) {
     console.log(`  ${name.padEnd(28)} first task done / last: ${median(evenness[name]).toFixed(2)}`)
 }
 
-/** From the call of a release to the next grant, in strict order, over 4 processes with 16 tasks each; and with one waiter at a time, who has waited for a while. */
+/**
+ * From the call of a release to the next grant, in strict order, over 4 processes with 16 tasks
+ * each; and with one waiter at a time, who has waited for a while.
+ */
 async function handOffs(url, turns) {
   const children = Array.from({ length: 4 }, () =>
     fork(join(import.meta.dirname, 'hand-off-worker.mjs'), [url, '16', String(turns)]),
@@ -107,7 +113,10 @@ function spread(values) {
   return `median ${median(sorted).toFixed(1)} ms, 9 of 10 within ${sorted[Math.floor(sorted.length * 0.9)].toFixed(1)} ms`
 }
 
-/** 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served then. */
+/**
+ * 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served
+ * then.
+ */
 async function crowd(url) {
   const watcher = await createConnection(url)
   const runs = { verrou: [] }
@@ -141,7 +150,7 @@ async function drainHoldfast(url, watcher, { clients, order }) {
     return performance.now()
   })
   while ((await lineOf(holder, 'crowd'))?.waiters.length !== inLine) await pause(100)
-  // The first moments are for those who have just come.
+  // The first moments are for clients that have just connected.
   await pause(2000)
   const before = await questions(watcher)
   await pause(5000)

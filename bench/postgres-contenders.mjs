@@ -1,4 +1,5 @@
-// The contestants on PostgreSQL. `where` is the server's URL. `pair(task)` is one acquire and release of the lock with that number.
+// The contestants on PostgreSQL. `where` is the server's URL. `pair(task)` is one acquire and
+// release of the lock with that number.
 import { Verrou } from '@verrou/core'
 import { kyselyStore } from '@verrou/core/drivers/kysely'
 import advisoryLock from 'advisory-lock'

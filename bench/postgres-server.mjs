@@ -11,8 +11,9 @@ import { find } from '../scripts/servers.mjs'
 const USER = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups']
 
 /**
- * A private PostgreSQL, or the server that HOLDFAST_BENCH_POSTGRES_URL names. It does not wait for the disk, which would be most of what is
- * measured, and allows more connections than by default: one of the peers needs one for everybody who waits.
+ * A private PostgreSQL, or the server that HOLDFAST_BENCH_POSTGRES_URL names. It does not wait for
+ * the disk, which would be most of what is measured, and allows more connections than by default:
+ * one of the peers needs one for everybody who waits.
  */
 export async function postgresServer() {
   const given = process.env.HOLDFAST_BENCH_POSTGRES_URL

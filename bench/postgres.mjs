@@ -11,7 +11,10 @@ const NAMES = [...PEERS, 'holdfast pg', 'holdfast postgres.js']
 const COHORTS = ['holdfast pg, cohort', 'holdfast postgres.js, cohort']
 const WAITERS = 200
 
-/** PostgreSQL beside verrou's SQL driver, and beside advisory-lock, which has a connection for each lock. */
+/**
+ * PostgreSQL beside verrou's SQL driver, and beside advisory-lock, which has a connection for each
+ * lock.
+ */
 export async function postgres({ roundMs, rounds, quick }) {
   const server = await postgresServer()
   try {
@@ -54,7 +57,10 @@ async function contention(url, { rounds, turns }) {
     console.log(`  ${name.padEnd(28)} first task done / last: ${median(evenness[name]).toFixed(2)}`)
 }
 
-/** 200 who wait behind one holder in another process: how soon all are served after its release, and how many connections that takes. */
+/**
+ * 200 who wait behind one holder in another process: how soon all are served after its release, and
+ * how many connections that takes.
+ */
 async function crowds(url, rounds) {
   const watcher = new pg.Client(url)
   await watcher.connect()

@@ -6,9 +6,10 @@ import { join } from 'node:path'
 const LONGEST_MS = 20_000
 
 /**
- * `processes` × `tasks` loops of one contestant on one lock, each `turns` times. Gives the grants per second until the last one is
- * done: a contestant that lets one task run ahead while the others sleep is not rewarded for that. `evenness` is the time at
- * which the first task was done over that of the last: 1 if all were served alike, 0 if somebody was not done in the end. `onWarm` is
+ * `processes` × `tasks` loops of one contestant on one lock, each `turns` times. Gives the grants
+ * per second until the last one is done: a contestant that lets one task run ahead while the others
+ * sleep is not rewarded for that. `evenness` is the time at which the first task was done over that
+ * of the last: 1 if all were served alike, 0 if somebody was not done in the end. `onWarm` is
  * called, and awaited, when all have warmed up.
  */
 export async function contended({ suite, name, folder, processes, tasks, turns, onWarm }) {
@@ -35,7 +36,10 @@ export async function contended({ suite, name, folder, processes, tasks, turns, 
   }
 }
 
-/** The same for a while. `evenness` is the number of turns of the least-served task over that of the most-served. */
+/**
+ * The same for a while. `evenness` is the number of turns of the least-served task over that of the
+ * most-served.
+ */
 export async function contendedFor({ name, folder, processes, tasks, ms }) {
   const children = Array.from({ length: processes }, () =>
     fork(join(import.meta.dirname, 'worker.mjs'), ['cohort', name, folder, String(tasks), `${ms}ms`]),
@@ -51,8 +55,8 @@ export async function contendedFor({ name, folder, processes, tasks, ms }) {
 }
 
 /**
- * A process with one task beside one with a thousand, all on one lock, until the lone one has had `turns` turns. Gives, for each of
- * those, how many of the others were served while it waited.
+ * A process with one task beside one with a thousand, all on one lock, until the lone one has had
+ * `turns` turns. Gives, for each of those, how many of the others were served while it waited.
  */
 export async function oneAgainstMany({ name, folder, turns }) {
   const start = (tasks, count) =>

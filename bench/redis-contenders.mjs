@@ -1,4 +1,5 @@
-// The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of the lock with that number.
+// The contestants on Redis. `where` is the server's URL. `pair(task)` is one acquire and release of
+// the lock with that number.
 import { randomUUID } from 'node:crypto'
 import { LockFactory } from '@verrou/core'
 import { redisStore } from '@verrou/core/drivers/redis'
@@ -8,10 +9,9 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { Mutex } from 'redis-semaphore'
 import Redlock from 'redlock'
+import { bareIoredis, bareNodeRedis } from './bare-redis.mjs'
 
 const LEASE_MS = 30_000
-const DELETE_OWN =
-  "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 const BARE_TAKE = `if redis.call('exists', KEYS[1]) == 0 then
   redis.call('set', KEYS[1], ARGV[1], 'PX', ${LEASE_MS})
   return 1
@@ -34,30 +34,15 @@ export const redisContenders = {
     const client = await createClient({ url: where }).connect()
     return holdfast(client, () => client.destroy())
   },
-  // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue, no fence, no waiting.
+  // What no lock on Redis can do without: the least that takes a lock and gives it back. No queue,
+  // no fence, no waiting.
   'raw ioredis': async (where) => {
     const client = new Redis(where)
-    client.defineCommand('deleteOwn', { numberOfKeys: 1, lua: DELETE_OWN })
-    return {
-      pair: async (task) => {
-        const token = randomUUID()
-        await client.set(`raw-${task}`, token, 'PX', LEASE_MS, 'NX')
-        await client.deleteOwn(`raw-${task}`, token)
-      },
-      close: async () => client.disconnect(),
-    }
+    return { pair: bareIoredis(client), close: async () => client.disconnect() }
   },
   'raw node-redis': async (where) => {
     const client = await createClient({ url: where }).connect()
-    const sha = await client.scriptLoad(DELETE_OWN)
-    return {
-      pair: async (task) => {
-        const token = randomUUID()
-        await client.set(`raw-${task}`, token, { PX: LEASE_MS, NX: true })
-        await client.evalSha(sha, { keys: [`raw-${task}`], arguments: [token] })
-      },
-      close: async () => client.destroy(),
-    }
+    return { pair: await bareNodeRedis(client), close: async () => client.destroy() }
   },
   'redis-semaphore': async (where) => {
     const client = new Redis(where)
@@ -83,20 +68,20 @@ export const redisContenders = {
       close: async () => client.disconnect(),
     }
   },
-  // The least that serves everybody in the order of arrival: a list, and a message to the next. No lease that is renewed, no fence, no re-entry, and whoever
-  // dies in line stops it.
+  // The least that serves waiters in order of arrival: a list, and a message to the next. No
+  // renewal, no fence, no re-entry, and a waiter that dies in line stops it.
   'bare hand-off': async (where) => {
-    const [client, ears] = [new Redis(where), new Redis(where)]
+    const [client, subscriber] = [new Redis(where), new Redis(where)]
     const channel = `bare-${randomUUID()}`
     const waiting = new Map()
     let asked = 0
     client.defineCommand('take', { numberOfKeys: 2, lua: BARE_TAKE })
     client.defineCommand('handOver', { numberOfKeys: 2, lua: BARE_HAND_OVER })
-    ears.on('message', (_channel, id) => {
+    subscriber.on('message', (_channel, id) => {
       waiting.get(id)()
       waiting.delete(id)
     })
-    await ears.subscribe(channel)
+    await subscriber.subscribe(channel)
     return {
       pair: async (task) => {
         const keys = [`{bare-${task}}`, `{bare-${task}}:line`]
@@ -108,7 +93,7 @@ export const redisContenders = {
       },
       close: async () => {
         client.disconnect()
-        ears.disconnect()
+        subscriber.disconnect()
       },
     }
   },

@@ -53,7 +53,10 @@ async function contention(url, { rounds, turns }) {
     console.log(`  ${name.padEnd(28)} first task done / last: ${median(evenness[name]).toFixed(2)}`)
 }
 
-/** 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served then. */
+/**
+ * 200 waiters behind one holder: what they cost while nothing happens, and how fast they are served
+ * then.
+ */
 async function crowd(url, rounds) {
   const client = new Redis(url)
   const [holder, others] = [
@@ -95,8 +98,9 @@ async function idleCommands(client) {
 }
 
 /**
- * What a release costs with many in line: how long it takes to be answered. All lines stand at once and take turns, and whoever was served stands in
- * line again, so that each is measured as often, as warm, and at its full length.
+ * How long a release takes with many waiters in line. All lines exist at once and are measured by
+ * turns. A waiter that was served waits again, so that each line is measured as often, as warm, and
+ * at its full length.
  */
 async function longLines(url, lengths, rounds) {
   const lines = []
@@ -143,7 +147,7 @@ async function longLine(url, length) {
       const cost = performance.now() - start
       hold = await next
       wait()
-      // Whoever is measured next shall not pay for that.
+      // The next measurement must not pay for that.
       await new Promise((resolve) => setTimeout(resolve, 2))
       return cost
     },

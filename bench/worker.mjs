@@ -1,5 +1,6 @@
-// One process of a contended run: `tasks` loops on one lock, each `turns` times, or for a while (`1500ms`). Tells the parent when they
-// are over, or when the parent has waited for long enough. With `times`, it tells when each turn was asked for and had, and when the first one was. Before
+// One process of a contended run: `tasks` loops on one lock, each `turns` times, or for a while
+// (`1500ms`). Tells the parent when they are over, or when the parent has waited for long enough.
+// With `times`, it tells when each turn was asked for and had, and when the first one was. Before
 // that it warms up on another lock: a service runs for days, and not on cold code.
 
 const WARM_UP_MS = 1500

@@ -1,5 +1,6 @@
-// The contestants on ZooKeeper. `round({ sessions, locks, tasks, ms })`: so many tasks take and give back one of so many locks for so long;
-// gives the pairs of each task. `cpuMs()`: the time of the processor that its process has used so far.
+// The contestants on ZooKeeper. `round({ sessions, locks, tasks, ms })`: so many tasks take and
+// give back one of so many locks for so long; gives the pairs of each task. `cpuMs()`: the time of
+// the processor that its process has used so far.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -42,7 +43,10 @@ export const zookeeperContenders = {
   holdfast: (address) => holdfast(address, 'cohort'),
   'holdfast, strict order': (address) => holdfast(address, 'strict'),
 
-  /** What no lock can do without: a node of its own, made and removed. It excludes nobody, so it can only be measured where nobody waits. */
+  /**
+   * What no lock can do without: a node of its own, made and removed. It excludes nobody, so it can
+   * only be measured where nobody waits.
+   */
   'a node made and removed': async (address) => {
     const client = new ZooKeeperClient(address, { sessionTimeout: SESSION_TIMEOUT_MS })
     const paths = Array.from({ length: 64 }, (_, lock) => `/bare-${lock}`)

@@ -10,7 +10,10 @@ const JAR = '/usr/share/java/zookeeper.jar'
 const NO_LOG = '/usr/share/java/slf4j-nop.jar'
 const MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
 
-/** A private server, or an ensemble of so many. `address` is one of them, a follower in an ensemble: everybody is to ask the same one. */
+/**
+ * A private server, or an ensemble of so many. `address` is one of them, a follower in an ensemble:
+ * everybody is to ask the same one.
+ */
 export async function zookeeperServers(count) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-zookeeper-'))
   const peers = []

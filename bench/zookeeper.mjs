@@ -28,7 +28,8 @@ export async function zookeeper({ roundMs, rounds }) {
 async function beside(address, where, { roundMs, rounds }) {
   const open = {}
   for (const [name, start] of Object.entries(zookeeperContenders)) open[name] = await start(address)
-  // The servers, Curator and we: two compilers at run time, which take their time. Everybody gets the same.
+  // The servers, Curator and we: two compilers at run time, which take their time. Everybody gets
+  // the same.
   const namesFor = ({ locks, tasks }) =>
     Object.keys(open).filter((name) => locks === tasks || !open[name].needsFreeLocks)
   for (const work of Object.values(CASES))

@@ -1,4 +1,5 @@
-// What the other scripts stand on: dependencies that are installed and a build that is current, on a fresh clone as well.
+// What the other scripts stand on: dependencies that are installed and a build that is current, on
+// a fresh clone as well.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -39,7 +40,10 @@ export function ensureBuilt() {
   execFileSync(process.execPath, [join(root, 'scripts/build.mjs')], { cwd: root, stdio: 'inherit' })
 }
 
-/** Runs a Node program in the foreground; resolves with its exit code. Signals reach it through the terminal's process group. */
+/**
+ * Runs a Node program in the foreground; resolves with its exit code. Signals reach it through the
+ * terminal's process group.
+ */
 export function runNode(args, options = {}) {
   return new Promise((resolve) => {
     const child = spawn(options.node ?? process.execPath, args, {

@@ -1,5 +1,5 @@
-// The JavaScript runtimes beside Node on which the SQLite store is tested. `npm run test:runtimes` fetches them from the npm registry into
-// .cache/runtimes, so nothing on the machine changes.
+// The JavaScript runtimes beside Node on which the SQLite store is tested. `npm run test:runtimes`
+// fetches them from the npm registry into .cache/runtimes, so nothing on the machine changes.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

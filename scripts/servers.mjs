@@ -1,10 +1,14 @@
-// The servers and tools that the tests use: which Debian package brings each, which program proves that it is there, and how to
-// bring in what is missing. The tests ask this list, too, so that what is installed and what is skipped cannot drift apart.
+// The servers and tools that the tests use: which Debian package brings each, which program proves
+// that it is there, and how to bring in what is missing. The tests ask this list, too, so that what
+// is installed and what is skipped cannot drift apart.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-/** @type {Record<string, { packages: string[], programs: string[], url?: { variable: string, example: string } }>} */
+/**
+ * @type {Record<string, { packages: string[], programs: string[], url?: { variable: string,
+ * example: string } }>}
+ */
 export const SERVERS = {
   redis: {
     packages: ['redis-server'],
@@ -41,7 +45,10 @@ export function missing(name) {
   return absent.length === 0 ? null : `${absent.join(' and ')} not installed`
 }
 
-/** Installs what is missing, where that is possible. Returns what is missing still, each with the reason why it was not installed. */
+/**
+ * Installs what is missing, where that is possible. Returns what is missing still, each with the
+ * reason why it was not installed.
+ */
 export async function ensureServers() {
   const absent = Object.keys(SERVERS).filter((name) => missing(name) && !givenUrl(name))
   if (absent.length === 0) return stillMissing('a running one was given')
@@ -79,7 +86,10 @@ function obstacleToInstalling() {
   return null
 }
 
-/** Returns what apt-get complained about, if anything. Package lists may be absent or old: then they are fetched, and it tries again. */
+/**
+ * Returns what apt-get complained about, if anything. Package lists may be absent or old: then they
+ * are fetched, and it tries again.
+ */
 function install(packages) {
   const all = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   if (aptGet(all) === null) return 'installed, but not found'
@@ -100,10 +110,14 @@ function aptGet(args) {
   return errors.at(-1) ?? error?.message ?? `apt-get ended with ${status}`
 }
 
-/** Debian starts a server when it is installed; the tests start their own. Leaves a policy that was there as it was. */
+/**
+ * Debian starts a server when it is installed; the tests start their own. Leaves a policy that was
+ * there as it was.
+ */
 async function withoutStartingServices(work) {
   const isOurs = !existsSync(POLICY) || readFileSync(POLICY, 'utf8') === OUR_POLICY
-  // apt-get hears of an interruption, too, and ends. Without a listener it would end us before the clean-up.
+  // apt-get hears of an interruption, too, and ends. Without a listener it would end us before the
+  // clean-up.
   const leave = () => process.exit(130)
   process.on('SIGINT', leave).on('SIGTERM', leave)
   try {

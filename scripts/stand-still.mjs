@@ -1,5 +1,6 @@
-// Loaded into every Node process of `npm run test:pauses`: lets it stand still at random, above all right before and after it reads a clock, where a pause
-// between two reads falsifies what a test computes of them.
+// Loaded into every Node process of `npm run test:pauses`: lets it stand still at random, above all
+// right before and after it reads a clock, where a pause between two reads falsifies what a test
+// computes of them.
 const chance = Number(process.env.HOLDFAST_PAUSES_CHANCE)
 const usualMs = Number(process.env.HOLDFAST_PAUSES_MS)
 const longestMs = Number(process.env.HOLDFAST_PAUSES_LONGEST_MS)

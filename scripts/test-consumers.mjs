@@ -1,6 +1,6 @@
-// npm run test:consumers: the packed library in real projects, each made from an empty folder with its tools from the npm
-// registry: Jest, ts-jest, NestJS, webpack, rollup, vite, esbuild, Next.js, TypeScript 5. A part of them:
-// `npm run test:consumers -- -t Next`.
+// npm run test:consumers: the packed library in real projects, each made from an empty folder with
+// its tools from the npm registry: Jest, ts-jest, NestJS, webpack, rollup, vite, esbuild, Next.js,
+// TypeScript 5. A part of them: `npm run test:consumers -- -t Next`.
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 
 ensureInstalled()

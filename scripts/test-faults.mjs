@@ -1,5 +1,5 @@
-// npm run test:faults: the fault runs on real servers, with more rounds and longer stalls than in the suite. Takes one to two hours; a
-// part of them: `npm run test:faults -- -t ZooKeeper`.
+// npm run test:faults: the fault runs on real servers, with more rounds and longer stalls than in
+// the suite. Takes one to two hours; a part of them: `npm run test:faults -- -t ZooKeeper`.
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { ensureServers } from './servers.mjs'
 

@@ -1,5 +1,6 @@
-// npm run test:nodes [-- VERSION …]: the suite on the embedded stores, on each Node that we support. The interpreters come from
-// the npm registry into .cache/nodes, so nothing on the machine changes.
+// npm run test:nodes [-- VERSION …]: the suite on the embedded stores, on each Node that we
+// support. The interpreters come from the npm registry into .cache/nodes, so nothing on the machine
+// changes.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

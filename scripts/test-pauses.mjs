@@ -1,5 +1,7 @@
-// npm run test:pauses: the suite, while each of its processes stands still at random moments. What fails here fails some day on a busy machine. A part of
-// it: `npm run test:pauses -- test/stores/redis`. Takes about as long as the suite. Cases that make very many calls are left out: pauses only make them long.
+// npm run test:pauses: the suite, while each of its processes stands still at random moments. What
+// fails here fails some day on a busy machine. A part of it:
+// `npm run test:pauses -- test/stores/redis`. Takes about as long as the suite. Cases that make
+// very many calls are left out: pauses only make them long.
 import { fileURLToPath } from 'node:url'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { ensureServers } from './servers.mjs'

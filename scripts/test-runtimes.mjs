@@ -1,4 +1,5 @@
-// npm run test:runtimes: the processes of the SQLite store's tests on Bun, on Deno, and on one file all together with Node.
+// npm run test:runtimes: the processes of the SQLite store's tests on Bun, on Deno, and on one file
+// all together with Node.
 import { execFileSync } from 'node:child_process'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { ensureRuntimes, RUNTIMES } from './runtimes.mjs'

@@ -1,6 +1,7 @@
-// npm test: the suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`. With --all (npm run test:all), every case of the
-// conformance suite runs on every store through every client; otherwise the clients of one store share them.
-// It says which servers it cannot have, at the beginning and at the end. The last line says how many tests passed and failed.
+// npm test: the suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`. With
+// --all (npm run test:all), every case of the conformance suite runs on every store through every
+// client; otherwise the clients of one store share them. It says which servers it cannot have, at
+// the beginning and at the end. The last line says how many tests passed and failed.
 import { mkdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureBuilt, ensureInstalled, root, runNode } from './ensure.mjs'
@@ -24,8 +25,9 @@ const env = { ...memoryFolder(), ...process.env, ...(isAll ? { HOLDFAST_TEST_ALL
 process.exitCode = tell(await runNode(args, { stdio, env }))
 
 /**
- * Where the temporary files of the tests go: into memory, if there is much of it. A disk that others write to can stand still for
- * seconds, and the tests are to judge the locks and not the disk. Libraries are loaded from there, too.
+ * Where the temporary files of the tests go: into memory, if there is much of it. A disk that
+ * others write to can stand still for seconds, and the tests are to judge the locks and not the
+ * disk. Libraries are loaded from there, too.
  */
 function memoryFolder() {
   const folder = '/dev/shm'
@@ -60,7 +62,7 @@ function tell(code) {
   }
 }
 
-/** How many tests were skipped for want of a server: their titles say so. */
+/** How many tests were skipped because a server is missing: their titles say so. */
 function countOf(reason, files) {
   return files
     .flatMap((file) => file.assertionResults)

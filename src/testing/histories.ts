@@ -4,7 +4,9 @@ import { historyArbitrary } from './histories/arbitraries.js'
 import { runHistory } from './histories/run.js'
 
 export interface HistoryOptions {
-  /** A store with nothing in it, or one on which a new space has nothing in it. `env` is its time. */
+  /**
+   * A store with nothing in it, or one on which a new space has nothing in it. `env` is its time.
+   */
   makeStore(env: Env): Promise<Store> | Store
   /** How many histories. */
   runs?: number
@@ -14,23 +16,28 @@ export interface HistoryOptions {
   seed?: number
   path?: string
   /**
-   * `injected` (the default): the store takes its time from `env`; time passes within a history, and durations are compared.
-   * `server`: the store's clock is not ours; nothing lapses within a history, and durations are not compared.
+   * `injected` (the default): the store takes its time from `env`; time passes within a history,
+   * and durations are compared. `server`: the store's clock is not ours; nothing lapses within a
+   * history, and durations are not compared.
    */
   clock?: 'injected' | 'server'
   /**
-   * Whether fences grow in the whole store (the default), or per resource. `group`: per resource, and in any order among those
-   * (readers) that are granted together.
+   * Whether fences grow in the whole store (the default), or per resource. `group`: per resource,
+   * and in any order among those (readers) that are granted together.
    */
   fences?: 'store' | 'resource' | 'group'
-  /** How long a push may take, in real milliseconds, before it counts as missing. Default: 10 s, as a busy machine may stand still. */
+  /**
+   * How long a push may take, in real milliseconds, before it counts as missing. Default: 10 s, as
+   * a busy machine may stand still.
+   */
   pushPatienceMs?: number
 }
 
 /**
- * Compares a store with the model of the contract (`model.ts`) over generated histories: several clients claim, pulse,
- * release, steal, adopt, evict, resize, read and write while time passes; after each step the reply, the pushes to each
- * client and the lines must be what the model says. Needs the package `fast-check`.
+ * Compares a store with the model of the contract (`model.ts`) over generated histories: several
+ * clients claim, pulse, release, steal, adopt, evict, resize, read and write while time passes;
+ * after each step the reply, the pushes to each client and the lines must be what the model says.
+ * Needs the package `fast-check`.
  *
  * @example
  * ```ts

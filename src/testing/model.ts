@@ -28,7 +28,7 @@ import {
   pinOf,
   promote,
   remove,
-  rob,
+  revoke,
   stateOf,
   step,
   tellLost,
@@ -46,11 +46,12 @@ export {
 } from './model/draft.js'
 
 /*
- * The store contract once more, as plainly as it can be said: what a store is compared with. It shares no code with any store,
- * copies everything at every step, and is slow. Time is an argument.
+ * The store contract once more, as plainly as it can be said: what a store is compared with. It
+ * shares no code with any store, copies everything at every step, and is slow. Time is an argument.
  *
- * Which fence a store gives is the store's business, so the model only counts: wherever a store has a fence, a block or a
- * version, the model has the place of that number in the order of giving (1, 2, 3 …), and `given` tells what each is for.
+ * Which fence a store gives is the store's business, so the model only counts: wherever a store has
+ * a fence, a block or a version, the model has the place of that number in the order of giving (1,
+ * 2, 3 …), and `given` tells what each is for.
  */
 
 export function claim(model: Model, now: number, client: string, request: ClaimRequest): Outcome<ClaimReply> {
@@ -66,7 +67,7 @@ export function claim(model: Model, now: number, client: string, request: ClaimR
 
     const newcomer = newClaim(draft, client, request, request.permits, request.capacity)
     if (request.mode === 'steal') {
-      for (const hold of holdsOf(draft, request.resource)) rob(draft, hold)
+      for (const hold of holdsOf(draft, request.resource)) revoke(draft, hold)
       draft.claims.unshift(newcomer)
     } else {
       draft.claims.push(newcomer)
@@ -128,9 +129,9 @@ export function evict(
 ): Outcome<ClaimView[]> {
   return step(model, now, (draft) => {
     tidy(draft, resource)
-    const robbed = holdsOf(draft, resource).filter((hold) => fence === null || hold.fence === fence)
-    const views = robbed.map((hold) => viewOf(hold, now))
-    for (const hold of robbed) rob(draft, hold)
+    const revoked = holdsOf(draft, resource).filter((hold) => fence === null || hold.fence === fence)
+    const views = revoked.map((hold) => viewOf(hold, now))
+    for (const hold of revoked) revoke(draft, hold)
     promote(draft, resource)
     return views
   })
@@ -151,12 +152,15 @@ export function resize(
       declared === capacity && lineOf(draft, resource).every((each) => each.capacity === capacity)
     if (!isPlain) draft.pins.push({ resource, declared, capacity })
     for (const each of lineOf(draft, resource))
-      if (each.fence === null && each.permits > capacity) rob(draft, each)
+      if (each.fence === null && each.permits > capacity) revoke(draft, each)
     promote(draft, resource)
   })
 }
 
-/** The line as it is, also an empty one whose capacity is pinned; looking changes nothing, so the lapsed are passed over and nobody is promoted. */
+/**
+ * The line as it is, also an empty one whose capacity is pinned; looking changes nothing, so the
+ * lapsed are passed over and nobody is promoted.
+ */
 export function view(model: Model, now: number, resource: string): LineView | null {
   const alive = model.claims.filter((each) => each.request.resource === resource && each.deadline > now)
   const pin = model.pins.find((each) => each.resource === resource)

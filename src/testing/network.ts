@@ -25,9 +25,9 @@ export interface LossyStore {
 }
 
 /**
- * Puts a bad network between the processes of a simulation and a store. Each call travels as a request and a reply, and pushes
- * travel by themselves, so that they overtake replies; each may be slow, very late, doubled or lost. A process that is paused
- * takes in nothing until it goes on.
+ * Puts a bad network between the processes of a simulation and a store. Each call travels as a
+ * request and a reply, and pushes travel by themselves, so that they overtake replies; each may be
+ * slow, very late, doubled or lost. A process that is paused takes in nothing until it goes on.
  */
 export function lossyStore(store: Store, world: VirtualWorld, options: LossyOptions = {}): LossyStore {
   const { server, ...faults } = options

@@ -18,8 +18,8 @@ const MOST_AT_ONE_MOMENT = 100_000
 const MOST_IDLE_TURNS = 10
 
 /**
- * A world with its own time. Nothing in it waits: time jumps from event to event, so that hours of simulated work take seconds,
- * and the same seed gives the same history.
+ * A world with its own time. Nothing in it waits: time jumps from event to event, so that hours of
+ * simulated work take seconds, and the same seed gives the same history.
  *
  * @example
  * ```ts
@@ -81,13 +81,19 @@ export class VirtualWorld {
     return this.#events.add({ timeMs: this.#timeMs + Math.max(0, ms), owner: null, kind: 'delivery', run })
   }
 
-  /** Lets time pass at once: fires what is due, but gives promises no chance to react. For code without promises. */
+  /**
+   * Lets time pass at once: fires what is due, but gives promises no chance to react. For code
+   * without promises.
+   */
   advanceTo(timeMs: number): void {
     for (let event = this.#next(timeMs); event; event = this.#next(timeMs)) this.#fire(event)
     this.#timeMs = Math.max(this.#timeMs, timeMs)
   }
 
-  /** Lets time pass until then: fires what is due in order, and lets every promise reaction settle before the next event. */
+  /**
+   * Lets time pass until then: fires what is due in order, and lets every promise reaction settle
+   * before the next event.
+   */
   async run(untilMs: number): Promise<void> {
     await settled()
     for (let event = this.#next(untilMs); event; event = this.#next(untilMs)) {
@@ -97,7 +103,10 @@ export class VirtualWorld {
     this.#timeMs = Math.max(this.#timeMs, untilMs)
   }
 
-  /** Lets time pass until the promise settles, and gives its value. Fails when it has not settled within `limitMs`. */
+  /**
+   * Lets time pass until the promise settles, and gives its value. Fails when it has not settled
+   * within `limitMs`.
+   */
   async until<T>(promise: Promise<T>, limitMs = 86_400_000): Promise<T> {
     let isPending = true
     const note = (): void => {
@@ -109,7 +118,8 @@ export class VirtualWorld {
     for (let idle = 0; isPending; ) {
       const event = this.#next(endMs)
       idle = event ? 0 : idle + 1
-      // Where one wait is inside another, the inner one has fired the last event, and takes a turn or two to return.
+      // Where one wait is inside another, the inner one has fired the last event, and takes a turn
+      // or two to return.
       if (idle > MOST_IDLE_TURNS)
         throw new Error(`The promise has not settled within ${limitMs} ms of virtual time`)
       if (event) this.#fire(event)
@@ -143,8 +153,9 @@ export class VirtualWorld {
 }
 
 /**
- * A turn of the real event loop: every promise reaction has run by then, however long the chain, and a rejection that nobody
- * handled has been reported. Microtask turns would be faster, but no number of them is enough for every chain.
+ * A turn of the real event loop: every promise reaction has run by then, however long the chain,
+ * and a rejection that nobody handled has been reported. Microtask turns would be faster, but no
+ * number of them is enough for every chain.
  */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))

@@ -18,7 +18,9 @@ export interface Exit {
 
 type Outcome<M extends keyof WorkerApi> = Awaited<ReturnType<WorkerApi[M]>>
 
-/** Another process with a Holdfast client in it, driven from here; see worker.ts for what it can do. */
+/**
+ * Another process with a Holdfast client in it, driven from here; see worker.ts for what it can do.
+ */
 export class WorkerClient {
   /** Unhandled rejections and uncaught errors of the process. */
   readonly complaints: string[] = []
@@ -65,7 +67,8 @@ export class WorkerClient {
     const answer = deferred<unknown>()
     const call = this.#nextCall++
     this.#calls.set(call, answer)
-    // An answer that nobody waits for any more, because the process was killed on purpose, is no unhandled rejection.
+    // An answer that nobody waits for any more, because the process was killed on purpose, is no
+    // unhandled rejection.
     answer.promise.catch(() => {})
     if (!this.#child.connected) answer.reject(new Error(`Process ${this.pid} is gone`))
     else this.#child.send({ call, method, args })

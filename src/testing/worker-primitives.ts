@@ -23,7 +23,10 @@ function pause(ms: number): Promise<void> {
   })
 }
 
-/** What a process of the conformance suite can do with the primitives that are no locks, and with several locks at once. */
+/**
+ * What a process of the conformance suite can do with the primitives that are no locks, and with
+ * several locks at once.
+ */
 export function primitiveApi(client: () => Holdfast, complain: (error: unknown) => void) {
   const leaderships: Leadership[] = []
   const multiHolds: MultiHold[] = []

@@ -1,4 +1,5 @@
-// A process of the conformance suite: does with a Holdfast client what its parent says. Started by worker-client.ts.
+// A process of the conformance suite: does with a Holdfast client what its parent says. Started by
+// worker-client.ts.
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { systemEnv } from '../base/env.js'
@@ -105,7 +106,10 @@ async function hammer(name: string, options: PlainOptions): Promise<void> {
   }
 }
 
-/** A hold of a short lease may be over before a busy machine has answered its release: then nobody knows, and that is no matter. */
+/**
+ * A hold of a short lease may be over before a busy machine has answered its release: then nobody
+ * knows, and that is no matter.
+ */
 async function released(granted: Hold): Promise<void> {
   try {
     await granted.release()
@@ -179,7 +183,10 @@ const api = {
     return resources
   },
 
-  /** Starts so many waits in order, and does not wait for them. Each keeps its hold for a while when it has come. */
+  /**
+   * Starts so many waits in order, and does not wait for them. Each keeps its hold for a while when
+   * it has come.
+   */
   async queue(
     name: string,
     count: number,
@@ -195,7 +202,10 @@ const api = {
     return beliefs
   },
 
-  /** Reads a number from a file, and writes it back plus one: wrong at once if two do it at the same time. */
+  /**
+   * Reads a number from a file, and writes it back plus one: wrong at once if two do it at the same
+   * time.
+   */
   async increment(name: string, file: string, times: number, options: PlainOptions): Promise<number[]> {
     const fences: number[] = []
     for (let time = 0; time < times; time++) {

@@ -9,7 +9,10 @@ import { type VirtualProcess, VirtualWorld } from '../../src/testing/virtual-env
 const SEEDS = Number(process.env['HOLDFAST_SEEDS'] ?? 40)
 const FIRST = Number(process.env['HOLDFAST_SEED'] ?? 1)
 
-/** One world in which calls and pushes take their time and overtake each other, but nothing goes wrong. */
+/**
+ * One world in which calls and pushes take their time and overtake each other, but nothing goes
+ * wrong.
+ */
 class CalmWorld {
   readonly #world: VirtualWorld
   readonly #server: VirtualProcess

@@ -7,7 +7,10 @@ import { VirtualWorld } from '../../src/testing/virtual-env.js'
 const STORE_TIMEOUT_MS = 10_000
 const CLAIM_MS = 100
 
-/** A store that takes its time for each claim, and does one after the other. After `dies` claims it is silent. */
+/**
+ * A store that takes its time for each claim, and does one after the other. After `dies` claims it
+ * is silent.
+ */
 function oneByOne(world: VirtualWorld, dies = Infinity) {
   const env = world.env({ name: 'server' })
   const store = memory({ env })

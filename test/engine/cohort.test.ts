@@ -5,7 +5,10 @@ import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
-/** Two clients of one store; what the first one sends can be disturbed, and the timers are seen that keep its process alive. */
+/**
+ * Two clients of one store; what the first one sends can be disturbed, and the timers are seen that
+ * keep its process alive.
+ */
 function scene(options: HoldfastOptions = {}) {
   const world = new VirtualWorld({ seed: 1 })
   const store = memory({ env: world.env({ name: 'server' }) })
@@ -49,7 +52,8 @@ it('renews a hold that was asked for anew while the beat of an earlier bearer wa
   }
   await world.run(world.timeMs + 310)
   expect(wire.count('pulse')).toBe(1)
-  // There is no fence left, so the second one has to ask; before it is answered, the grant is taken from both.
+  // There is no fence left, so the second one has to ask; before it is answered, the grant is taken
+  // from both.
   await world.until(first.release())
   wire.heal()
   await world.until(there.breakHold('door'))

@@ -12,7 +12,10 @@ function world() {
   return { virtual, store, client }
 }
 
-/** The store, but the next pulse is answered only when it is let go, and its client can be told things. */
+/**
+ * The store, but the next pulse is answered only when it is let go, and its client can be told
+ * things.
+ */
 function withSlowPulse(store: Store) {
   const slow = { isArmed: false, letGo: () => {}, push: (_: Push) => {}, pulses: 0, lastId: '' }
   const connect: Store['connect'] = (client) => {
@@ -59,7 +62,7 @@ it('goes on with the pulse of a claim that was asked for anew while a beat was u
 it('gives up at the end of the wait where a hold is over before it is given out', async () => {
   const locks = new Holdfast(memory())
   await expect(locks.mutex('r').acquire({ maxHold: 5 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
-  // Valid for nine milliseconds at the most: held, or not to be had in time, but never a process that stands still.
+  // Valid for nine milliseconds at most: held, or timed out, but never a process that hangs.
   const outcome = await locks
     .mutex('r')
     .acquire({ maxHold: 10, wait: 200 })
@@ -168,7 +171,10 @@ it.each(['fair', '', null, 1])('connects nothing for a client with the order %j'
   await locks.close({ drain: 0 })
 })
 
-/** A client whose clock can go on while its timers do not, as it is straight after a process has stood still. */
+/**
+ * A client whose clock can go on while its timers do not, as it is straight after a process has
+ * stood still.
+ */
 function whoStandsStill() {
   const { virtual, store } = world()
   const process = virtual.env({ name: 'sleeper' })

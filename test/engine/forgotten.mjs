@@ -6,7 +6,8 @@ const locks = new Holdfast(memory())
 const options = { lease: 300 }
 const kept = await locks.mutex('kept').acquire(options)
 await locks.mutex('forgotten').acquire({ ...options, label: 'nightly' })
-// As a program that is to run once does: it never looks at its hold again, but wants to hear of the loss.
+// As a program that is to run once does: it never looks at its hold again, but wants to hear of the
+// loss.
 ;(await locks.mutex('watched').acquire(options)).signal.addEventListener('abort', () =>
   console.log('watched aborts'),
 )

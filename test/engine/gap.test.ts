@@ -13,7 +13,8 @@ it('asks again after a gap in the pushes also for a claim whose answer is still 
   const locks = new Holdfast(behindGap, { env: world.env({ name: 'locks' }) })
   const holder = await world.until(others.mutex('r').acquire())
 
-  // The answer says that the claim waits. While it is under way the lock is handed over, and that news is lost.
+  // The answer says that the claim waits. While it is under way the lock is handed over, and that
+  // news is lost.
   const underWay = deferred<void>()
   behindGap.onPush = () => {}
   behindGap.around = async (call, go) => {

@@ -10,7 +10,10 @@ import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 const LEASE_MS = 10_000
 
-/** Two clients that keep to the order of arrival: the one whose neighbours are looked at, and another one. */
+/**
+ * Two clients that keep to the order of arrival: the one whose neighbours are looked at, and
+ * another one.
+ */
 class Door {
   readonly world = new VirtualWorld({ seed: 1 })
   readonly #inner = memory({ env: this.world.env({ name: 'server' }) })
@@ -147,7 +150,8 @@ it.each(['before', 'after'])(
     const other = await (await door.askElsewhere()).held
     const [one, between, two] = [await door.ask(), await door.askElsewhere(), await door.ask()]
     const [, id = '', , third = ''] = await door.line()
-    // As if its place had been granted once, with that one right behind it, and had been lost again.
+    // As if its place had been granted once, with that one right behind it, and had been lost
+    // again.
     const tell = () =>
       door.store.tell({ type: 'granted', resource: 'door', id, fence: other.fence + 1, heirs: [third] })
     if (when === 'before') tell()
@@ -202,7 +206,8 @@ it('an heir that has heard of its own grant, and asks for it, is left alone', as
   const [, first, second] = await door.line()
   await other.release()
   const hold = await door.world.until(one.held)
-  // Broken, and the word of it is lost, but not that of the next one's grant; which is asked about, and not answered yet.
+  // Broken, and the word of it is lost, but not that of the next one's grant; which is asked about,
+  // and not answered yet.
   door.store.onPush = (news, deliver) => {
     if (!('id' in news) || news.id !== first) deliver()
   }

@@ -7,7 +7,10 @@ import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 const unavailable = () => new HoldfastError('STORE_UNAVAILABLE', 'no answer', { retryable: true })
 
-/** The store, but claims reach it without their answers coming back, or not at all, and pushes are kept back. */
+/**
+ * The store, but claims reach it without their answers coming back, or not at all, and pushes are
+ * kept back.
+ */
 function behindBadNetwork(store: Store) {
   const network = {
     claims: 'answered' as 'answered' | 'unanswered' | 'dropped',
@@ -40,7 +43,8 @@ it('does not take the late push of a grant for one of its new place in line', as
   const others = new Holdfast(store, { env: world.env({ name: 'others' }) })
   const late = new Holdfast(wrapped, { env: world.env({ name: 'late' }) })
 
-  // The claim arrives, its answer does not. It is promoted, but that news is under way for long, and the hold lapses.
+  // The claim arrives, its answer does not. It is promoted, but that news is under way for long,
+  // and the hold lapses.
   const first = await world.until(others.mutex('r').acquire())
   network.claims = 'unanswered'
   let isHeld = false
@@ -54,7 +58,8 @@ it('does not take the late push of a grant for one of its new place in line', as
   const second = await world.until(others.mutex('r').acquire({ wait: '5s' }))
   expect(network.kept).toHaveLength(1)
 
-  // The repeated request arrives: the claim stands in line again, under the same id, and is told so.
+  // The repeated request arrives: the claim stands in line again, under the same id, and is told
+  // so.
   network.claims = 'answered'
   await world.run(world.timeMs + 1000)
   for (const news of network.kept.splice(0)) network.deliver(news)

@@ -13,14 +13,22 @@ export interface CrowdOptions {
   askedLeaseMs?: number
 }
 
-/** Most holds are over before they need a renewal; now and then a hold of one of these clients lasts for several. */
+/**
+ * Most holds are over before they need a renewal; now and then a hold of one of these clients lasts
+ * for several.
+ */
 const LONGEST_SHORT_HOLD_MS = 6
 const LONG_HOLDERS = [0, 3]
 const LONG_HOLD_LEASES = 1.2
 const LONG_HOLD_EVERY_LEASES = 4
-/** The longest pause before a repetition, of the engine, of the connection for messages, and of the drivers' reconnecting. */
+/**
+ * The longest pause before a repetition, of the engine, of the connection for messages, and of the
+ * drivers' reconnecting.
+ */
 const LONGEST_BACK_OFF_MS = 1000
-/** A claim, its message and its release on a machine that is busy with everything else in this run. */
+/**
+ * A claim, its message and its release on a machine that is busy with everything else in this run.
+ */
 const ROUND_TRIPS_MS = 150
 
 /** Clients that contend for the same mutexes without a pause, and the judge who looks on. */
@@ -44,8 +52,9 @@ export class Crowd {
   }
 
   /**
-   * To be called when a fault is over: resolves when everybody has been granted every resource since. Fails where somebody is stranded, and
-   * where it takes longer than the lease of a lost holder, the longest pause, and everybody's turn, on a machine that has time for it.
+   * To be called when a fault is over: resolves when everybody has been granted every resource
+   * since. Fails where somebody is stranded, and where it takes longer than the lease of a lost
+   * holder, the longest pause, and everybody's turn, on a machine that has time for it.
    */
   async recovered(extraMs = 0): Promise<void> {
     // In this order: what passes in between belongs to the lateness, or to neither.

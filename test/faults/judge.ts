@@ -12,7 +12,10 @@ export interface Grant {
   readonly at: number
 }
 
-/** Two grants that should not both be: both believed in at one moment, or the later with a fence that is not above the earlier one's. */
+/**
+ * Two grants that should not both be: both believed in at one moment, or the later with a fence
+ * that is not above the earlier one's.
+ */
 export interface Conflict {
   readonly earlier: Grant
   readonly later: Grant
@@ -27,7 +30,10 @@ export interface WatchedHold {
   reported(): Promise<void>
 }
 
-/** A timer can fire so late, and later if the machine stands still. What the holder asks, `isValid`, is not late at all. */
+/**
+ * A timer can fire so late, and later if the machine stands still. What the holder asks, `isValid`,
+ * is not late at all.
+ */
 const LATE_MS = 1000
 
 /** Looks at every grant, and writes down what must not be. */
@@ -66,14 +72,18 @@ export class Judge {
   }
 
   /**
-   * Fences that fell for certain. Where a hold from before a loss of data can meet one from after it, the older one may be read last, and
-   * `lowered` names the two; whoever asked only when the higher fence was out has no such excuse.
+   * Fences that fell for certain. Where a hold from before a loss of data can meet one from after
+   * it, the older one may be read last, and `lowered` names the two; a request that began after the
+   * higher fence was given out has no such excuse.
    */
   get fallen(): Conflict[] {
     return this.lowered.filter(({ earlier, later }) => later.askedAt > earlier.at)
   }
 
-  /** What must not be, whatever the fault: empty lists. `mayConflict` excuses conflicts that the store's page names. */
+  /**
+   * What must not be, whatever the fault: empty lists. `mayConflict` excuses conflicts that the
+   * store's page names.
+   */
   faults(mayConflict: (conflict: Conflict) => boolean = () => false) {
     return {
       overlaps: this.overlaps.filter((each) => !mayConflict(each)),
@@ -108,7 +118,8 @@ export class Judge {
 
   #watch(hold: Hold, grant: Grant): WatchedHold {
     const { lateness } = this
-    // In this order: if the process stands still in between, it is seen to be good for longer, and never for less.
+    // In this order: if the process stands still in between, it is seen to be good for longer, and
+    // never for less.
     let lateMs = lateness.totalMs
     let validUntil = hold.remainingMs + now()
     const latest = (): number => validUntil + LATE_MS + lateness.totalMs - lateMs

@@ -3,8 +3,8 @@ import { now, pass } from '../../src/testing/conformance/checks.js'
 const TICK_MS = 10
 
 /**
- * How long this process has stood still against its will, in all: because the machine did, or had too much to do. What has to happen within
- * a time may take so much longer.
+ * How long this process has stood still against its will, in all: because the machine did, or had
+ * too much to do. What has to happen within a time may take so much longer.
  */
 export class Lateness {
   #totalMs = 0

@@ -7,7 +7,10 @@ import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 const SEATS = 3
 const LONGEST_MS = 8
 
-/** Clients that contend for a semaphore and for a read-write lock; writes down when more are inside than there may be. */
+/**
+ * Clients that contend for a semaphore and for a read-write lock; writes down when more are inside
+ * than there may be.
+ */
 export class Seats {
   readonly #wrongs: string[] = []
   #grants = 0
@@ -30,7 +33,9 @@ export class Seats {
     ])
   }
 
-  /** Resolves when everybody has been served since; fails, with their names, where somebody is not. */
+  /**
+   * Resolves when everybody has been served since; fails, with their names, where somebody is not.
+   */
   async served(): Promise<void> {
     const since = now()
     const waiting = (): string[] => [...this.#last].filter(([, at]) => at <= since).map(([name]) => name)

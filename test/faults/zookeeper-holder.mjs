@@ -1,5 +1,6 @@
-// A process that takes one lock again and again: `node zookeeper-holder.mjs URL RESOURCE`. Tells of each hold when it has it, and afterwards
-// from when to when it was surely believed in, on the machine's monotonic clock. Ends when told to.
+// A process that takes one lock again and again: `node zookeeper-holder.mjs URL RESOURCE`. Tells of
+// each hold when it has it, and afterwards from when to when it was surely believed in, on the
+// machine's monotonic clock. Ends when told to.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Holdfast } from 'holdfast'
 

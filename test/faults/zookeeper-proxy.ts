@@ -17,7 +17,10 @@ const EVENT_XID = -1
 const [MULTI, SET_DATA] = [14, 5]
 
 export type CutKind = keyof typeof KINDS
-/** Before the server has seen the request, or after it has handled it, in place of the answer. An event is cut in place of itself. */
+/**
+ * Before the server has seen the request, or after it has handled it, in place of the answer. An
+ * event is cut in place of itself.
+ */
 export type CutMoment = 'before' | 'after'
 
 interface Order {
@@ -26,7 +29,9 @@ interface Order {
   readonly done: () => void
 }
 
-/** A proxy that reads ZooKeeper's frames, and cuts a connection in the middle of a chosen exchange. */
+/**
+ * A proxy that reads ZooKeeper's frames, and cuts a connection in the middle of a chosen exchange.
+ */
 export class CuttingProxy {
   readonly port: number
   readonly #listener: Server
@@ -129,7 +134,10 @@ function isOf(kind: CutKind, frame: Buffer): boolean {
   return (KINDS[kind] as readonly number[]).includes(operation)
 }
 
-/** Each frame with its length before it. The first one of a connection is a greeting, without a number. */
+/**
+ * Each frame with its length before it. The first one of a connection is a greeting, without a
+ * number.
+ */
 function onFrames(socket: Socket, take: (frame: Buffer, isFirst: boolean) => void): void {
   let [rest, isFirst] = [Buffer.alloc(0), true]
   socket.on('data', (data) => {

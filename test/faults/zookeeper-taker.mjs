@@ -1,12 +1,16 @@
-// A process that takes locks again and again: `node zookeeper-taker.mjs URL LOCKS`. Tells of each hold from when to when it was surely
-// valid, on the clock that all processes of this machine share. Ends when told to.
+// A process that takes locks again and again: `node zookeeper-taker.mjs URL LOCKS`. Tells of each
+// hold from when to when it was surely valid, on the clock that all processes of this machine
+// share. Ends when told to.
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { Holdfast } from 'holdfast'
 
 const [url = '', lockCount = ''] = process.argv.slice(2)
 /** Shorter than most faults last, and longer. */
 const LEASES_MS = [400, 700, 1200, 3000]
-/** Half of them are over at once. The others last, so that a fault or its clean-up happens while they do. */
+/**
+ * Half of them are over at once. The others last, so that a fault or its clean-up happens while
+ * they do.
+ */
 const LONGEST_MS = 200
 const LONG_SHARE = 0.5
 const REPORT_MS = 100

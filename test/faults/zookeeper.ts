@@ -11,12 +11,18 @@ const RESOURCES = ['one', 'two', 'three']
 const TICK_MS = 200
 export const SESSION_MS = 3000
 
-/** A client with a session of its own among those with other numbers: it can be told by its time-out, too. */
+/**
+ * A client with a session of its own among those with other numbers: it can be told by its
+ * time-out, too.
+ */
 export function clientAt(servers: string, number: number): Holdfast {
   return new Holdfast(zookeeper(servers, { sessionTimeout: SESSION_MS + number, tick: TICK_MS }))
 }
 
-/** A crowd of six; each address is asked by as many. The last three share a session with a client that outlives them. */
+/**
+ * A crowd of six; each address is asked by as many. The last three share a session with a client
+ * that outlives them.
+ */
 export class ZooKeeperCrowd extends Crowd {
   readonly #survivor: Holdfast
 
@@ -29,7 +35,10 @@ export class ZooKeeperCrowd extends Crowd {
     this.#survivor = clientAt(at(0), 0)
   }
 
-  /** Ends it, with the judge's verdict; fails also where a node is left in a line, though the session lives on. */
+  /**
+   * Ends it, with the judge's verdict; fails also where a node is left in a line, though the
+   * session lives on.
+   */
   async judged(servers: string): Promise<void> {
     // Its signal is taken, so that it is not taken for forgotten.
     const { signal } = await this.#survivor.mutex('survivor').acquire()

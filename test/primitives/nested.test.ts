@@ -4,7 +4,9 @@ import type { Hold } from '../../src/engine/hold.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 
-/** A run of one side of a read-write lock, with runs inside it: one after the other, or all at once. */
+/**
+ * A run of one side of a read-write lock, with runs inside it: one after the other, or all at once.
+ */
 interface Tree {
   readonly side: 'read' | 'write'
   readonly areParallel: boolean

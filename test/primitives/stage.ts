@@ -2,7 +2,10 @@ import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { type LossyStore, lossyStore, type VirtualProcess, VirtualWorld } from '../../src/testing/index.js'
 
-/** Far longer than the bad weather: nobody is told that the store is out of reach, so every call has to end well. */
+/**
+ * Far longer than the bad weather: nobody is told that the store is out of reach, so every call has
+ * to end well.
+ */
 const STORE_TIMEOUT = '1h'
 const MOST_DRIFT = 0.004
 
@@ -12,7 +15,10 @@ export interface Actor {
   readonly locks: Holdfast
 }
 
-/** Some processes with a bad network between them and a store, in virtual time. The same seed, the same history. */
+/**
+ * Some processes with a bad network between them and a store, in virtual time. The same seed, the
+ * same history.
+ */
 export class Stage {
   readonly world: VirtualWorld
   readonly actors: readonly Actor[]

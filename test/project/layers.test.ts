@@ -6,8 +6,9 @@ const root = join(import.meta.dirname, '../..')
 const src = join(root, 'src')
 
 /**
- * Each layer with those that it may import from. `testing` stands beside the primitives: it uses the public API. `fence` stands
- * apart: a guard sits at the resource, where there may be no lock at all, only the number that a hold had.
+ * Each layer with those that it may import from. `testing` stands beside the primitives: it uses
+ * the public API. `fence` stands apart: a guard sits at the resource, where there may be no lock at
+ * all, only the number that a hold had.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   base: [],
@@ -88,16 +89,6 @@ describe('the layers', () => {
         return targetsOf(file).filter((target) => others.includes(folderOf(target)))
       })
     expect(strangers).toEqual([])
-  })
-
-  it('asks the machine for time, timers and chance in one place only', () => {
-    const forbidden =
-      /\b(Date\.now|performance\.now|process\.hrtime|Math\.random|randomUUID|setTimeout|setInterval)\b/
-    const excused = (file: string) => file === 'base/env.ts' || /^(cli|testing)\//.test(file)
-    const offenders = files.filter(
-      (file) => !excused(file) && forbidden.test(readFileSync(join(src, file), 'utf8')),
-    )
-    expect(offenders).toEqual([])
   })
 
   it('loads no package at run time but optional drivers', () => {

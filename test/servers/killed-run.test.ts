@@ -7,7 +7,10 @@ import { eventually } from '../../src/testing/conformance/checks.js'
 import { isRunning, killAfterwards } from '../cli/processes.js'
 import { describeOn } from './availability.js'
 
-/** A run starts itself, a PostgreSQL, two Redis and three Sentinels, beside everything else that runs here. */
+/**
+ * A run starts itself, a PostgreSQL, two Redis and three Sentinels, beside everything else that
+ * runs here.
+ */
 const START_LIMIT_MS = 90_000
 const LIMIT = { timeout: START_LIMIT_MS + 120_000 }
 const root = join(import.meta.dirname, '../..')

@@ -8,9 +8,10 @@ export interface Testator {
 }
 
 /**
- * Runs a command, with a will that is carried out should this process end without revoking it, however abruptly: kill -9 of a test
- * run leaves nothing behind. The kernel closes our end of a pipe when we die; a small shell waits at the other end.
- * In the will, `$$` is the command's process id.
+ * Runs a command, with a will that is carried out should this process end without revoking it,
+ * however abruptly: kill -9 of a test run leaves nothing behind. The kernel closes our end of a
+ * pipe when we die; a small shell waits at the other end. In the will, `$$` is the command's
+ * process id.
  */
 export function runWithWill(command: readonly string[], will: string, options: SpawnOptions = {}): Testator {
   const watch = `trap '' INT TERM HUP; read -r line <&3 || { ${will}; }`

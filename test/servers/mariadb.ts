@@ -58,8 +58,8 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Mariad
 }
 
 /**
- * A MariaDB for tests that neither stop nor configure it: the one that HOLDFAST_TEST_MYSQL_URL names, or a private one. Tables of others may be in it;
- * use a prefix or a space of your own.
+ * A MariaDB for tests that neither stop nor configure it: the one that HOLDFAST_TEST_MYSQL_URL
+ * names, or a private one. Tables of others may be in it; use a prefix or a space of your own.
  */
 export async function borrowMariadb(): Promise<{ url: string; stop(): Promise<void> }> {
   const url = process.env['HOLDFAST_TEST_MYSQL_URL']
@@ -73,8 +73,9 @@ async function layOut(server: Server): Promise<void> {
 
 function optionsOf(server: Server): string[] {
   const paths = [`--socket=${join(server.folder, 'socket')}`, `--pid-file=${join(server.folder, 'pid')}`]
-  // What is committed survives the death of the server, not of the machine: that would cost a wait for the disk at each commit. The log would be
-  // written past the cache of the system unless told, which is such a wait, too.
+  // What is committed survives the death of the server, not of the machine: that would cost a wait
+  // for the disk at each commit. The log would be written past the cache of the system unless told,
+  // which is such a wait, too.
   const quick = [
     '--innodb-flush-log-at-trx-commit=2',
     '--innodb-flush-method=nosync',
@@ -87,7 +88,8 @@ function optionsOf(server: Server): string[] {
 /** It refuses to run as root unless told by name. `--no-defaults` has to come first. */
 function commonOf(server: Server): string[] {
   const user = process.getuid?.() === 0 ? ['--user=root'] : []
-  // A starting server, also the one that lays out the data, removes temporary tables from the folder of temporary files, those of others among them.
+  // A starting server, also the one that lays out the data, removes temporary tables from the
+  // folder of temporary files, those of others among them.
   return ['--no-defaults', ...user, `--datadir=${server.dataFolder}`, `--tmpdir=${server.folder}`]
 }
 

@@ -14,7 +14,8 @@ describeOn('redis', 'packet loss', () => {
     const rules = () => execFileSync('iptables', ['-w', '-S', 'INPUT'], { encoding: 'utf8' })
     const some = await dropPackets(redis.port, 0.3)
     expect(rules().match(new RegExp(`port ${redis.port} .*--mode random`, 'g'))).toHaveLength(2)
-    // Some packets get through, and TCP sends the others again, after pauses that double: one attempt may be out of luck for long.
+    // Some packets get through, and TCP sends the others again, after pauses that double: one
+    // attempt may be out of luck for long.
     const isAnswered = () =>
       redis.cli('ping').then(
         (answer) => answer === 'PONG',

@@ -17,8 +17,9 @@ export function packetLossAvailability(): string | null {
 }
 
 /**
- * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of them. With `peerPort`, only those of the
- * connection with that port at its other end. The rules go when `heal` is called, and also when this process dies without calling it.
+ * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of
+ * them. With `peerPort`, only those of the connection with that port at its other end. The rules go
+ * when `heal` is called, and also when this process dies without calling it.
  */
 export async function dropPackets(
   port: number,

@@ -9,14 +9,16 @@ const HIGHEST = 32_000
 const RESERVED_FOR_MS = 3_600_000
 
 /**
- * A port that nobody listens on, and that no other test of this machine gets: a server takes a while until it listens, and another one after
- * each kill. It is below those that the system gives to outgoing connections: a server that was killed finds it free
- * when it comes back, and a client that keeps knocking cannot be connected to itself.
+ * A port that nobody listens on, and that no other test of this machine gets: a server takes a
+ * while until it listens, and another one after each kill. It is below those that the system gives
+ * to outgoing connections: a server that was killed finds it free when it comes back, and a client
+ * that keeps knocking cannot be connected to itself.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST))
-    // In this order: trying a port out takes it for a moment, which could be the one in which its owner wants it.
+    // In this order: trying a port out takes it for a moment, which could be the one in which its
+    // owner wants it.
     if (reserve(port) && (await isFree(port))) return port
   }
 }

@@ -76,7 +76,10 @@ export class PostgresServer extends Server {
     )
   }
 
-  /** Also waits for its sessions, which end by themselves a moment later: until then it cannot be started again. */
+  /**
+   * Also waits for its sessions, which end by themselves a moment later: until then it cannot be
+   * started again.
+   */
   override async kill(signal?: NodeJS.Signals): Promise<void> {
     const sessions = this.isRunning ? this.sessions : []
     await super.kill(signal)
@@ -91,8 +94,9 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 /**
- * A PostgreSQL for tests that neither stop nor configure it: the one that HOLDFAST_TEST_POSTGRES_URL names, or a private one. Others may use it, too;
- * use a schema or space of your own.
+ * A PostgreSQL for tests that neither stop nor configure it: the one that
+ * HOLDFAST_TEST_POSTGRES_URL names, or a private one. Others may use it, too; use a schema or space
+ * of your own.
  */
 export async function borrowPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
   const url = process.env['HOLDFAST_TEST_POSTGRES_URL']
@@ -154,7 +158,10 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Its other child, the shell with its will, must never stand still: it ends the server when the tests are killed. */
+/**
+ * Its other child, the shell with its will, must never stand still: it ends the server when the
+ * tests are killed.
+ */
 function sessionsOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
     .trim()

@@ -7,7 +7,10 @@ export type ProxyMode =
   | 'pass'
   /** Connections stand, but no byte passes in either direction; what was held back passes later. */
   | 'stall'
-  /** Requests reach the server, its replies are lost. Connections that lost one are cut when the mode changes, as a stream cannot go on. */
+  /**
+   * Requests reach the server, its replies are lost. Connections that lost one are cut when the
+   * mode changes, as a stream cannot go on.
+   */
   | 'lose replies'
   /** Every connection is cut, and new ones as soon as they are made. */
   | 'refuse'
@@ -65,7 +68,10 @@ export class TcpProxy {
     for (const link of this.#links) cut(link)
   }
 
-  /** The connections of this moment stand for ever, and no byte passes on them any more: as where a router has forgotten them. */
+  /**
+   * The connections of this moment stand for ever, and no byte passes on them any more: as where a
+   * router has forgotten them.
+   */
   drop(): void {
     for (const link of this.#links) {
       link.isDropped = true

@@ -5,9 +5,14 @@ import { fieldOf, type RedisOptions, RedisServer, redisCli } from './redis.js'
 
 const NODES = 6
 const FAIL_OVER_LIMIT_MS = 60_000
-/** How long the nodes wait for a silent one. Long, as a machine that stands still for a moment must not lead to a fail-over, */
+/**
+ * How long the nodes wait for a silent one. Long, as a machine that stands still for a moment must
+ * not lead to a fail-over,
+ */
 const PATIENT_MS = 60_000
-/** but for the time in which a test waits for one. They also tell each other news more often then. */
+/**
+ * but for the time in which a test waits for one. They also tell each other news more often then.
+ */
 const QUICK_MS = 1000
 
 /** What a node says about another one, or about itself. */
@@ -22,8 +27,8 @@ interface Member {
 }
 
 /**
- * A Redis Cluster of three masters, each with a replica. A node that is restarted with `keepData: true` comes back as a member, with its
- * keys only if it has persistence.
+ * A Redis Cluster of three masters, each with a replica. A node that is restarted with
+ * `keepData: true` comes back as a member, with its keys only if it has persistence.
  */
 export class RedisCluster {
   readonly nodes: readonly RedisServer[]
@@ -53,7 +58,10 @@ export class RedisCluster {
     return this.#nodeAt(members.find(({ masterId, isFailed }) => masterId === id && !isFailed)?.port)
   }
 
-  /** kill -9 of the node that serves the key; resolves with the promoted one when every node agrees and serves again. */
+  /**
+   * kill -9 of the node that serves the key; resolves with the promoted one when every node agrees
+   * and serves again.
+   */
   async killMaster(key: string): Promise<RedisServer> {
     const [old, next] = [await this.masterOf(key), await this.replicaOf(key)]
     const slot = Number(await old.cli('cluster', 'keyslot', key))
@@ -69,7 +77,10 @@ export class RedisCluster {
     return next
   }
 
-  /** Resolves when the running nodes serve, agree on who is who, and every replica follows its master. */
+  /**
+   * Resolves when the running nodes serve, agree on who is who, and every replica follows its
+   * master.
+   */
   async serving(): Promise<void> {
     await this.#quickly(() =>
       eventually('the cluster serving', async () => this.#isServing(), FAIL_OVER_LIMIT_MS),

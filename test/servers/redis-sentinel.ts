@@ -8,10 +8,12 @@ import { Server } from './server.js'
 
 const SENTINELS = 3
 /**
- * How long a silent server is waited for while a test waits for a fail-over, and how often a Sentinel asks and tells, in milliseconds: more often than out of the box, where
- * it takes 15 s until a node that came back follows. The periods are tied together. A new acquaintance is asked for the first
- * time after one ping period, so down-after must be well above that, or healthy servers are given up. What a replica last told counts for five
- * ping periods, and it is asked once a second: below 250 it is mostly too old to be promoted.
+ * How long a silent server is waited for while a test waits for a fail-over, and how often a
+ * Sentinel asks and tells, in milliseconds: more often than out of the box, where it takes 15 s
+ * until a node that came back follows. The periods are tied together. A new acquaintance is asked
+ * for the first time after one ping period, so down-after must be well above that, or healthy
+ * servers are given up. What a replica last told counts for five ping periods, and it is asked once
+ * a second: below 250 it is mostly too old to be promoted.
  */
 const DOWN_AFTER_MS = 1000
 /** At any other time: a machine that stands still for a moment must not lead to a fail-over. */
@@ -19,7 +21,10 @@ const PATIENT_MS = 60_000
 const PERIODS = ['ping-period', '400', 'info-period', '500', 'publish-period', '200', 'ask-period', '100']
 const FAIL_OVER_LIMIT_MS = 60_000
 
-/** A primary and its replica, watched by three Sentinels that fail over when the primary is silent, and a test waits for that. */
+/**
+ * A primary and its replica, watched by three Sentinels that fail over when the primary is silent,
+ * and a test waits for that.
+ */
 export class RedisSentinel {
   /** The name of the group, as clients ask the Sentinels for it. */
   readonly name = 'holdfast'
@@ -45,7 +50,10 @@ export class RedisSentinel {
     return node
   }
 
-  /** kill -9 of the primary; resolves with the promoted one when every Sentinel knows it and it takes writes. */
+  /**
+   * kill -9 of the primary; resolves with the promoted one when every Sentinel knows it and it
+   * takes writes.
+   */
   async killMaster(): Promise<RedisServer> {
     const [old, next] = await this.#masterAndReplica()
     await old.kill()
@@ -107,7 +115,9 @@ export class RedisSentinel {
   }
 }
 
-/** Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1). */
+/**
+ * Starts the group; ready in some 2 s. `node` gives options to the primary (0) and the replica (1).
+ */
 export async function startRedisSentinel(
   node: (index: number) => RedisOptions = () => ({}),
 ): Promise<RedisSentinel> {
@@ -121,7 +131,8 @@ export async function startRedisSentinel(
   try {
     await Promise.all([primary.start(), replica.start()])
     for (let count = 0; count < SENTINELS; count++) sentinels.push(await sentinelOf(group.name, primary.port))
-    // A Sentinel finds replicas by asking the primary now and then: there must be one by the first time.
+    // A Sentinel finds replicas by asking the primary now and then: there must be one by the first
+    // time.
     await eventually('the link', async () => (await replica.info('master_link_status')) === 'up')
     await Promise.all(sentinels.map((sentinel) => sentinel.start()))
     await Promise.all(sentinels.map((sentinel) => knowsEverybody(sentinel, group.name)))

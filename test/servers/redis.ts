@@ -9,7 +9,10 @@ const run = promisify(execFile)
 const CLI_LIMIT_MS = 30_000
 
 export interface RedisOptions {
-  /** `none`: a restart forgets everything. The others write an append-only file, flushed each second or at each write. */
+  /**
+   * `none`: a restart forgets everything. The others write an append-only file, flushed each second
+   * or at each write.
+   */
   persistence?: 'none' | 'everysec' | 'always'
   /** Further options of redis-server: `['--maxmemory', '10mb']`. */
   args?: readonly string[]
@@ -58,8 +61,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
 }
 
 /**
- * A Redis for tests that neither stop nor configure it: the one that HOLDFAST_TEST_REDIS_URL names, or a private one. Keys of others may
- * be in it; use a space of your own.
+ * A Redis for tests that neither stop nor configure it: the one that HOLDFAST_TEST_REDIS_URL names,
+ * or a private one. Keys of others may be in it; use a space of your own.
  */
 export async function borrowRedis(): Promise<{ url: string; stop(): Promise<void> }> {
   const url = process.env['HOLDFAST_TEST_REDIS_URL']

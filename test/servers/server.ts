@@ -32,7 +32,10 @@ export interface Kind {
 /** Its own processes end with it, but for those that stand still: they have to go on to notice. */
 const END_IT = 'kill -CONT $(cat /proc/$$/task/$$/children); kill -9 $$'
 
-/** A private server of a test: one process, one port on 127.0.0.1, one temporary folder. It never outlives the test run. */
+/**
+ * A private server of a test: one process, one port on 127.0.0.1, one temporary folder. It never
+ * outlives the test run.
+ */
 export class Server {
   readonly port: number
   readonly folder: string
@@ -101,7 +104,10 @@ export class Server {
     this.#running?.child.kill('SIGCONT')
   }
 
-  /** Starts it on the same port again, after a kill -9 if it runs; `keepData: false` with nothing of what it knew. */
+  /**
+   * Starts it on the same port again, after a kill -9 if it runs; `keepData: false` with nothing of
+   * what it knew.
+   */
   async restart(options: { keepData: boolean }): Promise<void> {
     await this.kill()
     if (!options.keepData) rmSync(this.dataFolder, { recursive: true, force: true })
@@ -145,7 +151,10 @@ export async function started<T extends Server>(server: T): Promise<T> {
   }
 }
 
-/** The signal is only on its way when it was sent: a thread that runs on another processor may answer one more call. Linux tells; elsewhere it is believed. */
+/**
+ * The signal is only on its way when it was sent: a thread that runs on another processor may
+ * answer one more call. Linux tells; elsewhere it is believed.
+ */
 function untilStill(pid: number): void {
   const tasks = `/proc/${pid}/task`
   const deadline = performance.now() + 5000

@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** A wall clock that the tests move, for the processes that are started with its environment. Their monotonic clock is left alone. */
+/**
+ * A wall clock that the tests move, for the processes that are started with its environment. Their
+ * monotonic clock is left alone.
+ */
 export class WallClock {
   /** null: it works. Otherwise why the clock of a process cannot be moved here. */
   readonly obstacle: string | null

@@ -97,15 +97,24 @@ export class ZooKeeperEnsemble {
   }
 }
 
-/** For tests that stop members: the others give a leader up after two seconds, and an election that comes to nothing after five. */
+/**
+ * For tests that stop members: the others give a leader up after two seconds, and an election that
+ * comes to nothing after five.
+ */
 export const QUICK_ELECTION = { syncLimit: '10', initLimit: '25' }
 
 export interface EnsembleOptions extends ZooKeeperServerOptions {
-  /** The addresses by which a member finds the others, where they shall not be the true ones: `{ 'server.1': 'host:port:port' }`. */
+  /**
+   * The addresses by which a member finds the others, where they shall not be the true ones:
+   * `{ 'server.1': 'host:port:port' }`.
+   */
   peersOf?: (id: number, peers: Readonly<Record<string, string>>) => Promise<Record<string, string>>
 }
 
-/** The first member reaches the others, of which one will lead, through proxies: to cut it off from its leader. */
+/**
+ * The first member reaches the others, of which one will lead, through proxies: to cut it off from
+ * its leader.
+ */
 export function firstThroughProxies(proxies: TcpProxy[]): NonNullable<EnsembleOptions['peersOf']> {
   return async (id, peers) => {
     const seen = { ...peers }

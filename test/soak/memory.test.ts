@@ -19,7 +19,8 @@ describe.concurrent('100,000 holds', () => {
     'leave the memory flat and let the process end by itself on %s',
     async (url) => {
       const script = join(import.meta.dirname, 'cycles.mjs')
-      // The young generation is kept small: newer versions of Node let it grow by tens of megabytes, which is no leak.
+      // The young generation is kept small: newer versions of Node let it grow by tens of
+      // megabytes, which is no leak.
       const flags = ['--expose-gc', '--max-semi-space-size=8', '--no-warnings']
       const { stdout } = await promisify(execFile)(process.execPath, [...flags, script, url, '50000'])
       const samples = stdout
@@ -31,7 +32,8 @@ describe.concurrent('100,000 holds', () => {
         samples.map(({ rssMb, heapMb }) => `${rssMb.toFixed(0)}/${heapMb.toFixed(1)}`).join(' '),
         'MB rss/heap',
       )
-      // The first fifth warms up; after that, what a hold leaves behind would show as a steady rise.
+      // The first fifth warms up; after that, what a hold leaves behind would show as a steady
+      // rise.
       const [, second, , , , last] = samples
       expect((last?.heapMb ?? 0) - (second?.heapMb ?? 0)).toBeLessThan(3)
       expect((last?.rssMb ?? 0) - (second?.rssMb ?? 0)).toBeLessThan(30)

@@ -125,9 +125,11 @@ export const abortCases: readonly CaseSpec[] = [
       const giveUp = new AbortController()
       const attempt = scene.lock('door', locks).acquire({ signal: giveUp.signal, lease: LONG_MS })
       await scene.waiting('door', 1)
-      // The withdrawal is lost, and so is every repetition of it: the store hands the lock to a claim that nobody waits for.
+      // The withdrawal is lost, and so is every repetition of it: the store hands the lock to a
+      // claim that nobody waits for.
       store.hang('release')
-      // Healed by the push itself: on a slow machine a repetition may come later than we wait for the last one.
+      // Healed by the push itself: on a slow machine a repetition may come later than we wait for
+      // the last one.
       store.onPush = (news, deliver) => {
         if (news.type === 'granted') store.heal()
         deliver()
@@ -227,7 +229,10 @@ export const abortCases: readonly CaseSpec[] = [
   },
 ]
 
-/** Nothing is sent for claims that were given up. The client's one timer may still fire, and find nothing to do. */
+/**
+ * Nothing is sent for claims that were given up. The client's one timer may still fire, and find
+ * nothing to do.
+ */
 async function assertSilent(store: { calls: readonly unknown[] }): Promise<void> {
   const calls = store.calls.length
   await pass(100)

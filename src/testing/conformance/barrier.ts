@@ -120,7 +120,8 @@ export const barrierCases: readonly CaseSpec[] = [
       const request = { permits: 2, capacity: 2, leaseMs: 3500 }
       await scene.raw().claim(claimOf('barrier:phase', 'silent:1', request))
       const startedAt = now()
-      // By a timer of the same process, which stands still when the other one does. A second time would end later than this.
+      // By a timer of the same process, which stands still when the other one does. A second time
+      // would end later than this.
       const isTooLate = new Watched(pass(7900))
       const meeting = new Watched(locks.barrier('phase', 2).meet({ wait: 5000 }))
       await eventually('it gives up', () => store.count('release') > 0 || isTooLate.isSettled)
@@ -168,7 +169,8 @@ export const barrierCases: readonly CaseSpec[] = [
         if (round % 2 === 1) late.push(new Watched(two.meet({ lease: LONG_MS })))
         const isMet = !('error' in (await early))
         outcomes[isMet ? 'met' : 'timedOut']++
-        // Parties pass in pairs: if one of those who are left cannot, one more must set it free, and none must be needed otherwise.
+        // Parties pass in pairs. If one is left over, one more party must set it free; otherwise
+        // none must be needed.
         const isOdd = (late.length + (isMet ? 1 : 0)) % 2 === 1
         if (isOdd) await inTime(`the pair of round ${round}`, scene.client().barrier('phase', 2).meet())
         await inTime(`all of round ${round}`, Promise.all(late.map(({ promise }) => promise)))
@@ -178,7 +180,7 @@ export const barrierCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'a party that fell silent is replaced, and does not pass with those who came in its place',
+    title: 'a party that fell silent is replaced, and does not pass with the parties that came in its place',
     behaviours: [98],
     async run(scene) {
       const { locks, store } = scene.intercepted()
@@ -205,14 +207,15 @@ export const barrierCases: readonly CaseSpec[] = [
     async run(scene) {
       const [one, two] = parties(scene, 2)
       assert.ok(one && two)
-      // Long enough that it is not lost by itself; where the push of the break is lost, its pulse finds out in time.
+      // Long enough that it is not lost by itself; where the push of the break is lost, its pulse
+      // finds out in time.
       const meeting = new Watched(one.meet({ lease: RENEWED_MS * 4 }))
       await arrived(two, 1)
-      const [robbed] = await scene.client().breakHold('barrier:phase')
-      assert.ok(robbed)
+      const [revoked] = await scene.client().breakHold('barrier:phase')
+      assert.ok(revoked)
       await eventually('a new arrival', async () => {
         const [holder] = (await scene.line('barrier:phase'))?.holders ?? []
-        return holder !== undefined && holder.fence > robbed.fence
+        return holder !== undefined && holder.fence > revoked.fence
       })
       assert.equal(meeting.isSettled, false)
       await inTime('the meeting', two.meet())
@@ -331,7 +334,7 @@ export const barrierCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'a party that was stopped beyond its lease does not pass with those who came in its place',
+    title: 'a party that was stopped beyond its lease does not pass with the parties that came in its place',
     behaviours: [98, 53],
     processes: true,
     async run(scene) {

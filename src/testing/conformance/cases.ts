@@ -5,6 +5,8 @@ import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
 import { inTime, settled } from './checks.js'
 import { cohortCases } from './cohort.js'
+import { cohortEndingCases } from './cohort-endings.js'
+import { cohortTurnCases } from './cohort-turns.js'
 import { contractCases } from './contract.js'
 import { deathCases } from './deaths.js'
 import { electionCases } from './election.js'
@@ -26,6 +28,8 @@ import { ownerCases } from './owners.js'
 import { pauseCases } from './pauses.js'
 import { processCases } from './processes.js'
 import { readWriteCases } from './read-write.js'
+import { readerEndingCases } from './reader-endings.js'
+import { readerFenceCases } from './reader-fences.js'
 import { readersCases } from './readers.js'
 import { reentryCases } from './reentry.js'
 import { releaseCases } from './release.js'
@@ -57,9 +61,19 @@ const OF_EVERY_LOCK: readonly CaseSpec[] = [
 ].flat()
 
 /** What is true of every lock that can be entered again, and passed on: a semaphore cannot. */
-const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [reentryCases, ownerCases, cohortCases, heirCases].flat()
+const OF_REENTRANT_LOCKS: readonly CaseSpec[] = [
+  reentryCases,
+  ownerCases,
+  cohortCases,
+  cohortTurnCases,
+  cohortEndingCases,
+  heirCases,
+].flat()
 
-/** Of the cases across processes a few are run with every lock; a process costs too much to start for what shows nothing new. */
+/**
+ * Of the cases across processes a few are run with every lock; a process costs too much to start
+ * for what shows nothing new.
+ */
 const ACROSS_PROCESSES: readonly CaseSpec[] = [processCases, deathCases, pauseCases, endingCases].flat()
 
 const OF_THEIR_OWN: readonly CaseSpec[] = [
@@ -70,6 +84,8 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   readWriteCases,
   readersCases,
   lingerCases,
+  readerFenceCases,
+  readerEndingCases,
   upgradeCases,
   semaphoreCases,
   resizeCases,

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { type Cancel, type Env, systemEnv } from '../../base/env.js'
 import { type ErrorCode, HoldfastError } from '../../base/errors.js'
 
-/** How long to wait for what must happen: far more than it takes, so that a loaded machine does not fail the suite. */
+/**
+ * How long to wait for what must happen: far more than it takes, so that a loaded machine does not
+ * fail the suite.
+ */
 export const PATIENCE_MS = 30_000
 
 /** Monotonic milliseconds, the same for every process of this machine. */
@@ -10,19 +13,28 @@ export function now(): number {
   return systemEnv.now()
 }
 
-/** Lets time pass: to show that something does not happen, or for a deadline that is the subject. Never to wait for an event. */
+/**
+ * Lets time pass: to show that something does not happen, or for a deadline that is the subject.
+ * Never to wait for an event.
+ */
 export function pass(ms: number): Promise<void> {
   return new Promise((resolve) => {
     systemEnv.timer(ms, resolve, { keepAlive: true })
   })
 }
 
-/** As if the process had been stopped: no timer and no message comes through meanwhile. For cases that run alone. */
+/**
+ * As if the process had been stopped: no timer and no message comes through meanwhile. For cases
+ * that run alone.
+ */
 export function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** Resolves as soon as the condition holds; fails, saying what was waited for, when patience is over. */
+/**
+ * Resolves as soon as the condition holds; fails, saying what was waited for, when patience is
+ * over.
+ */
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,

@@ -7,7 +7,9 @@ function beatOf(id: string, changes: { leaseMs?: number; presenceMs?: number; pe
   return { resource: 'door', id, leaseMs: LONG_MS, presenceMs: LONG_MS, ...changes }
 }
 
-/** What the store itself says of a claim, without changing its deadline by more than a millisecond. */
+/**
+ * What the store itself says of a claim, without changing its deadline by more than a millisecond.
+ */
 async function leftOf(raw: RawClient, id: string): Promise<number> {
   for await (const line of raw.inspect({ prefix: '', resource: 'door' }))
     for (const claim of line.claims) if (claim.id === id) return claim.expiresInMs
@@ -104,14 +106,15 @@ export const contractCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'whoever comes by drops the lapsed and promotes',
+    title: 'every call drops lapsed claims and promotes',
     behaviours: [18, 19],
     async run(scene) {
       const raw = scene.raw()
       // The first wait of a client may take longer than these leases: it has to be heard first.
       for (const id of ['raw:a', 'raw:b']) await raw.claim(claimOf('window', id))
       await raw.claim(claimOf('door', 'raw:1', { leaseMs: SHORT_MS }))
-      // On a slow machine it is granted at once, because the first one has lapsed already: then it lapses as a holder.
+      // On a slow machine it is granted at once, because the first one has lapsed already: then it
+      // lapses as a holder.
       await raw.claim(claimOf('door', 'raw:2', { leaseMs: SHORT_MS, presenceMs: SHORT_MS }))
       await raw.claim(claimOf('door', 'raw:3'))
       await raw.claim(claimOf('door', 'raw:4'))
@@ -160,7 +163,7 @@ export const contractCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'whoever watches a state is told of its next change, and of that one only',
+    title: 'a watch tells of the next change of a state, and of that one only',
     behaviours: [97, 98, 99],
     async run(scene) {
       const [watcher, writer] = [scene.raw(), scene.raw()]

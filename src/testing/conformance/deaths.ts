@@ -31,7 +31,8 @@ export const deathCases: readonly CaseSpec[] = [
       const until = await heldUntil(scene, 'door', worker.pid)
       assert.equal(await scene.lock('door').tryAcquire(), null)
       await inTime('the lease of the killed holder', waiting.promise)
-      // Rounded to milliseconds on the way through a Date. Of a session nobody knows when it was heard of last.
+      // Rounded to milliseconds on the way through a Date. Of a session nobody knows when it was
+      // heard of last.
       if (scene.perHoldLease)
         assert.ok(waiting.settledAt >= until - 3, `${until - waiting.settledAt} ms too early`)
       assert.ok(waiting.settledAt >= claimedAfter + RENEWED_MS)
@@ -60,7 +61,8 @@ export const deathCases: readonly CaseSpec[] = [
     alone: true,
     async run(scene) {
       const presence = 3000
-      // It has the lock until all are in line: while its process is busy with 500 claims, a hold of that process may come to its end.
+      // It has the lock until all are in line: while its process is busy with 500 claims, a hold of
+      // that process may come to its end.
       const opener = await scene.client().mutex('door').acquire({ lease: LONG_MS })
       const worker = await scene.worker({ presence, order: 'strict' })
       const label = 'holder'

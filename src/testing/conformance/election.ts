@@ -97,7 +97,8 @@ export const electionCases: readonly CaseSpec[] = [
       const leadership = await locks.election('boss').campaign({ id: 'one', lease: RENEWED_MS })
       store.cut()
       const next = scene.client().election('boss').campaign({ id: 'two', lease })
-      // Asked at the moment at which the other begins to lead: by then it must know, however late either of them was woken.
+      // Asked at the moment at which the other begins to lead: by then it must know, however late
+      // either of them was woken.
       const doBothLead = next.then(() => leadership.isLeader)
       assert.equal(await inTime('the next leader', doBothLead), false, 'two believed to lead')
       assert.equal(leadership.signal.aborted, true)
@@ -149,7 +150,7 @@ export const electionCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'an observer does not see those who led before it came',
+    title: 'an observer does not see leaders from before it came',
     behaviours: [99],
     async run(scene) {
       const election = scene.client().election('boss')

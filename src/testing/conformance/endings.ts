@@ -32,7 +32,8 @@ export const endingCases: readonly CaseSpec[] = [
       await pass(RENEWED_MS)
       assert.equal(forEver.isRunning, true)
       assert.equal(timed.isRunning, true)
-      // One that was too slow for its presence is just asking anew; one that does not keep its place is never there again.
+      // One that was too slow for its presence is just asking anew; one that does not keep its
+      // place is never there again.
       await scene.waiting('door', 2)
       await holder.release()
       for (const worker of [forEver, timed])

@@ -72,8 +72,9 @@ export const fairnessCases: readonly CaseSpec[] = [
         news.map((push) => push.type),
         ['granted'],
       )
-      // The new holder may renew at once. A store that cannot be sure to push is asked by the one who is next; nobody else asks.
-      // Where a session bounds the presence, one pulse for all is due every few seconds.
+      // The new holder may renew at once. A store that cannot be sure to push is asked by the one
+      // who is next; nobody else asks. Where a session bounds the presence, one pulse for all is
+      // due every few seconds.
       const pulses = scene.perHoldLease ? 0 : 1 + (now() - startedAt) / 1000
       if (store.capabilities.askNextEveryMs === null) assert.ok(store.calls.length <= calls + 1 + pulses)
     },
@@ -119,7 +120,8 @@ export const fairnessCases: readonly CaseSpec[] = [
     async run(scene) {
       const silent = scene.raw()
       await silent.claim(scene.claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
-      // On a slow machine the first ones have lapsed before the last ones come, which are then granted at once.
+      // On a slow machine the first ones have lapsed before the last ones come, which are then
+      // granted at once.
       const times = { leaseMs: 2 * SHORT_MS, presenceMs: 2 * SHORT_MS }
       for (let number = 1; number <= 50; number++)
         await silent.claim(scene.claimOf('door', `silent:${number}`, times))
@@ -148,7 +150,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'tryAcquire never overtakes those who wait',
+    title: 'tryAcquire never overtakes a waiter',
     behaviours: [77],
     async run(scene) {
       const locks = scene.client()
@@ -240,7 +242,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'short waits that time out do not delay those who stay',
+    title: 'short waits that time out do not delay the other waiters',
     behaviours: [76],
     async run(scene) {
       const holder = await scene.lock('door').acquire({ lease: LONG_MS })

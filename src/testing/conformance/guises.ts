@@ -1,7 +1,10 @@
 import { EXCLUSIVE } from '../../contract/constants.js'
 import { type LockKind, MUTEX } from '../lock-kinds.js'
 
-/** The locks that exclude as a mutex does: whatever is true of a mutex, and not about re-entry, must be true of each of them. */
+/**
+ * The locks that exclude as a mutex does: whatever is true of a mutex, and not about re-entry, must
+ * be true of each of them.
+ */
 export type GuiseName = 'mutex' | 'writer' | 'only permit' | 'last permit'
 
 /** What a case about locks in general is run with. */
@@ -40,7 +43,10 @@ function notAs(reason: string, ...names: GuiseName[]): NotAs {
   return Object.fromEntries(names.map((name) => [name, reason]))
 }
 
-/** For cases that show the same thing for every lock, because they are about what all of them have in common. */
+/**
+ * For cases that show the same thing for every lock, because they are about what all of them have
+ * in common.
+ */
 export const MUTEX_ALONE = {
   names: notAs('names are the same for every lock', 'writer', 'only permit', 'last permit'),
   load: notAs('is about many claims, not about what they ask for', 'writer', 'only permit', 'last permit'),

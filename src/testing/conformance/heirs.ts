@@ -8,8 +8,9 @@ import { LONG_MS, RENEWED_MS, type Scene } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
 /**
- * Neighbours of one process who stand right behind each other in the store's line. Where the store says so, the hold is passed on to them, in the
- * order of the line. Whatever the suite's own order is, these clients keep to the order of arrival.
+ * Neighbours of one process who stand right behind each other in the store's line. Where the store
+ * says so, the hold is passed on to them, in the order of the line. Whatever the suite's own order
+ * is, these clients keep to the order of arrival.
  */
 export const heirCases: readonly CaseSpec[] = [
   {

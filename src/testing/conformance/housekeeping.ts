@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { deferred } from '../../base/deferred.js'
+import { systemEnv } from '../../base/env.js'
 import type { Hold } from '../../engine/hold.js'
-import type { Mutex } from '../../primitives/mutex.js'
 import { CountingEnv, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
+import { chain, collectGarbage } from './flows.js'
 import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
@@ -246,7 +245,8 @@ export const housekeepingCases: readonly CaseSpec[] = [
       assert.equal(holder.pid, process.pid)
       assert.notEqual(holder.host, '')
       assert.equal(holder.fence, hold.fence)
-      assert.ok(holder.since <= new Date(Date.now() + 1000) && holder.expires > new Date())
+      const wallMs = systemEnv.wallMs()
+      assert.ok(holder.since <= new Date(wallMs + 1000) && holder.expires > new Date(wallMs))
       assert.deepEqual(
         line.waiters.map((waiter) => waiter.label),
         ['first', 'second', 'third'],
@@ -305,28 +305,3 @@ export const housekeepingCases: readonly CaseSpec[] = [
     },
   },
 ]
-
-/** Runs that each start the next one from their inside, the way a queue of jobs does. Resolves inside the last one's flow. */
-function chain(door: Mutex, length: number, traces: WeakRef<object>[]): Promise<void> {
-  const end = deferred<void>()
-  const next = (left: number): void => {
-    const { signal } = new AbortController()
-    traces.push(new WeakRef(signal))
-    const work = (): void => void setImmediate(() => (left > 0 ? next(left - 1) : stay(end.resolve)))
-    door.run(work, { signal }).catch(end.reject)
-  }
-  next(length)
-  return end.promise
-}
-
-/** Keeps the present flow alive for a while, with whatever hangs on it. */
-function stay(then: () => void): void {
-  const timer = setInterval(() => {}, 1000)
-  timer.unref()
-  then()
-}
-
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
-}

@@ -30,7 +30,10 @@ export const idleCases: readonly CaseSpec[] = [
   },
 ]
 
-/** Over more than one pulse interval of a third of the presence: every place is kept, by a handful of calls. */
+/**
+ * Over more than one pulse interval of a third of the presence: every place is kept, by a handful
+ * of calls.
+ */
 async function assertIdle(store: InterceptedStore): Promise<void> {
   const callsBefore = store.calls.length
   const startedAt = now()

@@ -224,8 +224,8 @@ export const latchCases: readonly CaseSpec[] = [
         await eventually('the change is seen', () => isOver || store.count('read') > reads)
       }
       await inTime('all of them', all)
-      // Two for each change and two to begin with; a store that begins to listen late, or anew, has everything read again.
-      // And whoever waits for long looks by itself every few seconds.
+      // Two for each change and two to begin with; a store that begins to listen late, or anew, has
+      // everything read again. And a waiter reads by itself every few seconds.
       const most = 20 + (now() - startedAt) / 1000
       assert.ok(store.count('read') <= most, `${store.count('read')} reads for three changes`)
     },

@@ -4,7 +4,10 @@ import { CountingEnv, eventually, inTime, now, pass, rejectsWith, Watched } from
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
-/** For a hold that is watched for many seconds: the longer it is kept, the likelier the machine stands still for long meanwhile. */
+/**
+ * For a hold that is watched for many seconds: the longer it is kept, the likelier the machine
+ * stands still for long meanwhile.
+ */
 const STEADY_MS = 2 * RENEWED_MS
 
 export const leaseCases: readonly CaseSpec[] = [
@@ -79,7 +82,8 @@ export const leaseCases: readonly CaseSpec[] = [
     title: 'one renewal at a time: slow ones do not pile up',
     behaviours: [38],
     async run(scene) {
-      // One that takes so long that its answer is given up is followed by another while it is still on its way: these are far from that.
+      // One that takes so long that its answer is given up is followed by another while it is still
+      // on its way: these are far from that.
       const { locks, store } = scene.intercepted({ storeTimeout: '30s' })
       const hold = await scene.lock('door', locks).acquire({ lease: LONG_MS })
       // Each takes long, and meanwhile there is news that asks for another one.
@@ -176,7 +180,8 @@ export const leaseCases: readonly CaseSpec[] = [
       assert.equal(hold.isValid, false)
       assert.equal((signal.reason as { code?: string }).code, 'HOLD_LOST')
       await inTime('the next one', next.promise)
-      // Where a session decides, the client gives it back when its own time is over: earlier by the drift margin and by what the answer took.
+      // Where a session decides, the client gives it back when its own time is over: earlier by the
+      // drift margin and by what the answer took.
       const earlyMs = scene.perHoldLease ? 0 : 50 + extendMs
       assert.ok(next.settledAt - grantedAfter >= 4000 - earlyMs)
       assert.equal(await hold.release(), false)
@@ -191,7 +196,8 @@ export const leaseCases: readonly CaseSpec[] = [
       const waiter = scene.lock('door', locks).acquire({ lease: LONG_MS, maxHold: 4000 })
       await scene.waiting('door', 1)
       await pass(1500)
-      // Until a pulse that began after the release is answered with the hold, the client knows only since when it has waited.
+      // Until a pulse that began after the release is answered with the hold, the client knows only
+      // since when it has waited.
       let answeredAt = Infinity
       store.around = async (call, go) => {
         const reply: unknown = await go()
@@ -204,7 +210,8 @@ export const leaseCases: readonly CaseSpec[] = [
       await holder.release()
       const hold = await inTime('the waiter', waiter)
       await eventually('the loss by maxHold', () => !hold.isValid)
-      // Earlier than the store by the drift margin and by what that answer took; but counted from the waiting it would be 2500.
+      // Earlier than the store by the drift margin and by what that answer took; but counted from
+      // the waiting it would be 2500.
       const leastMs = 4000 - 50 - (answeredAt - releasedAt)
       assert.ok(now() - releasedAt >= leastMs, `lost ${now() - releasedAt} ms after the grant`)
     },

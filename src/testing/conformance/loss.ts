@@ -11,7 +11,8 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [44],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      // Of the last one, where a slow machine has asked again; and read when it passes, not before somebody may have stood still.
+      // Of the last one, where a slow machine has asked again; and read when it passes, not before
+      // somebody may have stood still.
       let sentAt = 0
       store.around = async (call, go) => {
         sentAt = now()
@@ -58,7 +59,8 @@ export const lossCases: readonly CaseSpec[] = [
       const { signal } = hold
       store.hang('pulse')
       const next = new Watched(scene.lock('door').acquire({ lease: LONG_MS }))
-      // By the clock, not by the signal: where the process stood still, both timers are due at once.
+      // By the clock, not by the signal: where the process stood still, both timers are due at
+      // once.
       const wasValid = next.promise.then(() => hold.isValid)
       await eventually('the end of the validity', () => !hold.isValid)
       assert.ok(hold.remainingMs === 0)
@@ -225,7 +227,8 @@ export const lossCases: readonly CaseSpec[] = [
       }
       const late = new Watched(scene.lock('door', locks).acquire({ lease: SHORT_MS }))
       await scene.waiting('door', 1)
-      // As if the waiter's process stood still from here on: nothing of it gets through, nothing reaches it, also no answer that is under way.
+      // As if the waiter's process stood still from here on: nothing of it gets through, nothing
+      // reaches it, also no answer that is under way.
       isStill = true
       const news = deferred<void>()
       store.onPush = (_news, deliver) => void news.promise.then(deliver)

@@ -13,8 +13,9 @@ async function allEmpty(scene: Scene, ...names: string[]): Promise<void> {
 }
 
 /**
- * How many meals one has between two of another, mostly: the median, because one whose process is held up for a moment, or starts a moment
- * later, misses hundreds at once and starves all the same not.
+ * How many meals one has between two of another, mostly: the median, because one whose process is
+ * held up for a moment, or starts a moment later, misses hundreds at once and starves all the same
+ * not.
  */
 function usuallyBetween(own: readonly Meal[], other: readonly Meal[]): number {
   const begun = own.map(({ from }) => from).sort((a, b) => a - b)
@@ -45,7 +46,7 @@ export const multiLockCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'all() that is not to be had at once or in time gives back what it had',
+    title: 'all() that cannot be acquired at once or in time gives back what it had',
     behaviours: [100, 6],
     async run(scene) {
       await scene.client().mutex('b').acquire({ lease })
@@ -78,7 +79,8 @@ export const multiLockCases: readonly CaseSpec[] = [
       await first.release()
       await attempt
       assert.ok(now() - startedAt >= 6000)
-      // One that begins anew with the second name ends this much after it could begin; this one long before, however busy the machine.
+      // One that begins anew with the second name ends this much after it could begin; this one
+      // long before, however busy the machine.
       assert.ok(now() - releasedAt < 6000, `waited for ${now() - startedAt} ms`)
       await second.release()
       await allEmpty(scene, 'a', 'b')
@@ -339,7 +341,8 @@ export const multiLockCases: readonly CaseSpec[] = [
     behaviours: [100, 18],
     processes: true,
     async run(scene) {
-      // Long enough that no hold is lost while its process is held up for a while: that would be a complaint.
+      // Long enough that no hold is lost while its process is held up for a while: that would be a
+      // complaint.
       const alive = { presence: 2 * RENEWED_MS }
       const [victim, survivor] = await scene.workers(2, alive)
       assert.ok(victim && survivor)
@@ -373,7 +376,8 @@ export const multiLockCases: readonly CaseSpec[] = [
         120_000,
       )
       const all = await meals()
-      // By the order of arrival a neighbour gets at each fork at most once before us; far more would be starving slowly.
+      // By the order of arrival a neighbour gets at each fork at most once before us; far more
+      // would be starving slowly.
       const seats = bySeat(all)
       for (const own of seats)
         for (const other of seats) {

@@ -162,9 +162,9 @@ export const processCases: readonly CaseSpec[] = [
     async run(scene) {
       const worker = await scene.worker()
       const { hold, fence } = await worker.call('acquire', 'door', { lease: RENEWED_MS })
-      const [robbed] = await scene.client().breakHold('door', { fence })
-      assert.equal(robbed?.pid, worker.pid)
-      await eventually('the robbed one is told', async () => (await worker.call('look', hold)).isAborted)
+      const [revoked] = await scene.client().breakHold('door', { fence })
+      assert.equal(revoked?.pid, worker.pid)
+      await eventually('the previous holder is told', async () => (await worker.call('look', hold)).isAborted)
       const next = await scene.client().mutex('door').acquire({ wait: 0, lease: LONG_MS })
       assert.equal(await worker.call('release', hold), false)
       assert.equal((await scene.line('door'))?.holders[0]?.fence, next.fence)

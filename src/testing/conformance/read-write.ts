@@ -162,9 +162,9 @@ export const readWriteCases: readonly CaseSpec[] = [
       const operator = scene.client()
       const take = (): Promise<Hold> => scene.client().readWrite('config').read.acquire({ lease: RENEWED_MS })
       const [first, second, third] = [await take(), await take(), await take()]
-      const robbed = await operator.breakHold('config', { fence: second.fence })
+      const revoked = await operator.breakHold('config', { fence: second.fence })
       assert.deepEqual(
-        robbed.map(({ fence, permits }) => [fence, permits]),
+        revoked.map(({ fence, permits }) => [fence, permits]),
         [[second.fence, 1]],
       )
       await eventually('the loss', () => second.signal.aborted)

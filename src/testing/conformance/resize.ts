@@ -7,7 +7,7 @@ const lease = LONG_MS
 
 export const resizeCases: readonly CaseSpec[] = [
   {
-    title: 'resize to more gives out the new permits at once, to those who wait',
+    title: 'resize to more gives the new permits to the waiters at once',
     behaviours: [93],
     async run(scene) {
       const pool = scene.client().semaphore('pool', 1)
@@ -44,7 +44,7 @@ export const resizeCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'a resize is remembered beyond the line, and by those who declare either number',
+    title: 'a resize is remembered beyond the line, and for clients that declare either number',
     behaviours: [91, 93],
     async run(scene) {
       await scene.client().semaphore('pool', 2).resize(3)

@@ -14,29 +14,52 @@ import type { ConformanceSubject, Venue } from './suite.js'
 
 /** Leases for holds that are meant to lapse within the case. */
 export const SHORT_MS = 400
-/** Leases for holds that are renewed during the case: a stall of the machine of a second and a half must not end them. */
+/**
+ * Leases for holds that are renewed during the case: a stall of the machine of a second and a half
+ * must not end them.
+ */
 export const RENEWED_MS = 3000
-/** Leases that outlast every case. With a presence of this, no pulse is due before patience is over: what comes was pushed. */
+/**
+ * Leases that outlast every case. With a presence of this, no pulse is due before patience is over:
+ * what comes was pushed.
+ */
 export const LONG_MS = 120_000
 
-/** The store's time-out where a case makes the store fail: short, and yet a loaded machine mostly answers within a third of it. */
+/**
+ * The store's time-out where a case makes the store fail: short, and yet a loaded machine mostly
+ * answers within a third of it.
+ */
 export const IMPATIENT_MS = 3000
-/** The store's time-out where a case loses a reply: a third of it passes before the call is repeated, and then there must be an answer. */
+/**
+ * The store's time-out where a case loses a reply: a third of it passes before the call is
+ * repeated, and then there must be an answer.
+ */
 export const FORGIVING_MS = 6000
 
-/** For clients that no case disturbs: a machine on which many processes start at once may not answer for long. */
+/**
+ * For clients that no case disturbs: a machine on which many processes start at once may not answer
+ * for long.
+ */
 const PATIENT = { storeTimeout: '30s' } as const
 
-/** The names that cases about every lock use: where somebody else holds permits, it does so of these. */
+/**
+ * The names that cases about every lock use: where somebody else holds permits, it does so of
+ * these.
+ */
 const NAMES = ['door', 'window']
 const SOMEBODY_ELSE = 'somebody else'
 
-/** A raw connection, without an engine: what it claims is not renewed, as if its process had died. */
+/**
+ * A raw connection, without an engine: what it claims is not renewed, as if its process had died.
+ */
 export interface RawClient extends Connection {
   readonly pushes: Push[]
 }
 
-/** As the machine's own, but for the garbage: cases drop holds, which must not be taken for forgotten. */
+/**
+ * As the machine's own, but for the garbage: cases drop holds, which must not be taken for
+ * forgotten.
+ */
 const ENV = Object.create(systemEnv) as typeof systemEnv
 
 /** Everything that a case works with, cleaned up at its end. */
@@ -81,7 +104,10 @@ export class Scene {
     return this.#venue.store().capabilities.perHoldLease
   }
 
-  /** Whether a holder learns that others wait for it. Where it does not, holds are passed on for a turn only. */
+  /**
+   * Whether a holder learns that others wait for it. Where it does not, holds are passed on for a
+   * turn only.
+   */
   async tellsOfWaiters(): Promise<boolean> {
     const reply = await this.raw().claim(claimOf('elsewhere', 'raw:1', { block: 2 }))
     return reply.status === 'granted' && reply.isWanted !== undefined
@@ -138,7 +164,10 @@ export class Scene {
     return Promise.all(Array.from({ length: count }, () => this.worker(client)))
   }
 
-  /** Stops a process outside of any call: in a store of files, one that is stopped inside its turn stops everybody. */
+  /**
+   * Stops a process outside of any call: in a store of files, one that is stopped inside its turn
+   * stops everybody.
+   */
   async pause(worker: WorkerClient): Promise<void> {
     const bystander = this.client({ storeTimeout: IMPATIENT_MS })
     for (let time = 0; time < 10; time++) {
@@ -151,7 +180,10 @@ export class Scene {
     assert.fail('The store answers nobody while a process stands still')
   }
 
-  /** The line of that name as a bystander sees it; undefined: nobody is in it. Whoever was there before the case does not count. */
+  /**
+   * The line of that name as another client sees it; undefined: it is empty. Claims from before the
+   * case do not count.
+   */
   async line(name: string): Promise<ResourceView | undefined> {
     this.#observer ??= this.client()
     for await (const resource of this.#observer.inspect({ prefix: name })) {
@@ -162,7 +194,10 @@ export class Scene {
     return undefined
   }
 
-  /** Resolves when so many are in line behind the holder. A long line takes long to form, and is not looked at all the time meanwhile. */
+  /**
+   * Resolves when so many are in line behind the holder. A long line takes long to form, and is not
+   * looked at all the time meanwhile.
+   */
   async waiting(name: string, count: number): Promise<void> {
     const isThere = async (): Promise<boolean> => {
       if ((await this.line(name))?.waiters.length === count) return true

@@ -9,22 +9,33 @@ export interface ConformanceSubject {
   name: string
   /** A fresh, empty place for lines. Called once for each case. */
   open(): Promise<Venue>
-  /** Why no other process can reach the lines. The cases across processes are then skipped, with this as the reason. */
+  /**
+   * Why no other process can reach the lines. The cases across processes are then skipped, with
+   * this as the reason.
+   */
   oneProcess?: string
   /**
-   * The address (`file:` URL) of a module whose default export makes the store from a venue's `url`, for the cases across processes.
-   * Not needed where `Holdfast.open` understands the URL.
+   * The address (`file:` URL) of a module whose default export makes the store from a venue's
+   * `url`, for the cases across processes. Not needed where `Holdfast.open` understands the URL.
    */
   storeModule?: string
-  /** How the locks of the cases serve those who wait, where a case does not say it. Run the suite with both. Default `'cohort'`. */
+  /**
+   * How the locks of the cases serve their waiters, unless a case says it. Run the suite with both.
+   * Default `'cohort'`.
+   */
   order?: LockOrder
 }
 
 /** A fresh place for lines, for one case. */
 export interface Venue {
-  /** A store value that reaches those lines. Each call may make a new one, as each client of a real system would. */
+  /**
+   * A store value that reaches those lines. Each call may make a new one, as each client of a real
+   * system would.
+   */
   store(): Store
-  /** How another process reaches the same lines. Not needed where the subject gives `oneProcess`. */
+  /**
+   * How another process reaches the same lines. Not needed where the subject gives `oneProcess`.
+   */
   url?: string
   dispose(): Promise<void>
 }
@@ -36,7 +47,10 @@ export interface ConformanceCase {
   behaviours: readonly number[]
   /** The reason not to run it on this subject. */
   skip?: string
-  /** Heavy or sensitive to a busy event loop: not to be run at the same time as others of this process. */
+  /**
+   * Heavy or sensitive to a busy event loop: not to be run at the same time as others of this
+   * process.
+   */
   alone: boolean
   run(): Promise<void>
 }

@@ -7,7 +7,7 @@ import type { CaseSpec } from './suite.js'
 
 export const takeoverCases: readonly CaseSpec[] = [
   {
-    title: 'breakHold takes the hold away, tells the robbed, and the next in line gets it',
+    title: 'breakHold takes the hold away, tells its holder, and the next in line gets it',
     behaviours: [26, 43],
     notAs: MINDS_OTHERS,
     async run(scene) {
@@ -15,12 +15,12 @@ export const takeoverCases: readonly CaseSpec[] = [
       const { signal } = hold
       const next = scene.lock('door').acquire({ lease: LONG_MS })
       await scene.waiting('door', 1)
-      const robbed = await scene.client().breakHold('door')
+      const revoked = await scene.client().breakHold('door')
       assert.deepEqual(
-        robbed.map(({ fence, label, pid }) => ({ fence, label, pid })),
+        revoked.map(({ fence, label, pid }) => ({ fence, label, pid })),
         [{ fence: hold.fence, label: 'stuck', pid: process.pid }],
       )
-      await eventually('the robbed one is told', () => signal.aborted)
+      await eventually('the previous holder is told', () => signal.aborted)
       assert.ok(signal.reason instanceof HoldfastError && signal.reason.code === 'HOLD_LOST')
       assert.equal(hold.isValid, false)
       const { fence } = await inTime('the next one', next)

@@ -10,8 +10,9 @@ interface Weighted {
 }
 
 /**
- * Histories whose commands meet often: few clients, few names, few durations. A quarter each plays on one mutex, on one read-write lock and
- * on one semaphore, since a long line with the right one at its head is rare where commands scatter; the rest on everything.
+ * Histories whose commands meet often: few clients, few names, few durations. A quarter each plays
+ * on one mutex, on one read-write lock and on one semaphore, since a long line with the right one
+ * at its head is rare where commands scatter; the rest on everything.
  */
 export function historyArbitrary(
   fc: typeof FastCheck,

@@ -1,12 +1,20 @@
 import type { Beat, ClaimRequest, Connection } from '../../contract/store.js'
 import * as model from '../model.js'
-import type { Client } from './clients.js'
+import type { HistoryClient } from './clients.js'
 import { type BeatPlan, type Command, RESOURCES, type Terms } from './commands.js'
-import { findTarget, floorOf, NEVER, type Scene, seenFences, type TwinRequest, versionOf } from './scene.js'
+import {
+  findTarget,
+  floorOf,
+  type HistoryScene,
+  NEVER,
+  seenFences,
+  type TwinRequest,
+  versionOf,
+} from './scene.js'
 
 /** A call to the store, and the same call to the model. */
-export interface Call {
-  readonly client: Client
+export interface TwinCall {
+  readonly client: HistoryClient
   /** For people. */
   readonly text: string
   /** What the call is given, for people. */
@@ -20,7 +28,7 @@ export interface Call {
 type Acting = Exclude<Command, { type: 'close' | 'advance' | 'inspect' }>
 
 /** Makes the command's call, as things are now. */
-export function callOf(command: Acting, scene: Scene): Call | null {
+export function callOf(command: Acting, scene: HistoryScene): TwinCall | null {
   switch (command.type) {
     case 'claim':
       return claimCall(command.client, claimRequest(command, scene), scene)
@@ -45,7 +53,7 @@ export function callOf(command: Acting, scene: Scene): Call | null {
 
 type Of<T extends Command['type']> = Extract<Command, { type: T }>
 
-function claimCall(clientIndex: number, request: TwinRequest, scene: Scene): Call {
+function claimCall(clientIndex: number, request: TwinRequest, scene: HistoryScene): TwinCall {
   const client = scene.client(clientIndex)
   if (!scene.asked.some((each) => each.request === request))
     scene.asked.push({ client: clientIndex, request })
@@ -59,7 +67,7 @@ function claimCall(clientIndex: number, request: TwinRequest, scene: Scene): Cal
   }
 }
 
-function claimRequest({ want, mode, terms }: Of<'claim'>, scene: Scene): TwinRequest {
+function claimRequest({ want, mode, terms }: Of<'claim'>, scene: HistoryScene): TwinRequest {
   const real: ClaimRequest = {
     ...want,
     ...common(want.resource, terms, scene),
@@ -68,7 +76,7 @@ function claimRequest({ want, mode, terms }: Of<'claim'>, scene: Scene): TwinReq
   return { real, modelled: real }
 }
 
-function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Scene): TwinRequest {
+function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: HistoryScene): TwinRequest {
   const { resource, id, number } = findTarget(target, '', scene)
   const past = seenFences(scene, resource)
   const chosen = fence === 'right' ? number : fence === 'past' ? (past[index % past.length] ?? NEVER) : NEVER
@@ -86,17 +94,17 @@ function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Scene
   }
 }
 
-function common(resource: string, { floor, ...terms }: Terms, scene: Scene) {
+function common(resource: string, { floor, ...terms }: Terms, scene: HistoryScene) {
   const id = `k${scene.asked.length + 1}`
   return { ...terms, id, info: `info of ${id}`, floor: floorOf(floor, resource, scene) }
 }
 
-function resendCall(index: number, scene: Scene): Call | null {
+function resendCall(index: number, scene: HistoryScene): TwinCall | null {
   const again = scene.asked[scene.asked.length - 1 - (index % Math.max(1, scene.asked.length))]
   return again ? claimCall(again.client, again.request, scene) : null
 }
 
-function pulseCall(command: Of<'pulse'>, scene: Scene): Call {
+function pulseCall(command: Of<'pulse'>, scene: HistoryScene): TwinCall {
   const client = scene.client(command.client)
   const beats = command.beats.map((plan) => beatOf(plan, client, scene))
   return {
@@ -109,7 +117,11 @@ function pulseCall(command: Of<'pulse'>, scene: Scene): Call {
   }
 }
 
-function beatOf({ target, permits, block, ...durations }: BeatPlan, client: Client, scene: Scene): Beat {
+function beatOf(
+  { target, permits, block, ...durations }: BeatPlan,
+  client: HistoryClient,
+  scene: HistoryScene,
+): Beat {
   const { resource, id } = findTarget(target, client.id, scene)
   return {
     resource,
@@ -120,7 +132,7 @@ function beatOf({ target, permits, block, ...durations }: BeatPlan, client: Clie
   }
 }
 
-function releaseCall({ client: index, target, isElsewhere }: Of<'release'>, scene: Scene): Call {
+function releaseCall({ client: index, target, isElsewhere }: Of<'release'>, scene: HistoryScene): TwinCall {
   const client = scene.client(index)
   const found = findTarget(target, client.id, scene)
   const resource = isElsewhere ? nextTo(found.resource) : found.resource
@@ -138,7 +150,7 @@ function nextTo(resource: string): string {
   return RESOURCES[(index + 1) % RESOURCES.length] ?? resource
 }
 
-function evictCall({ client, target, all }: Of<'evict'>, scene: Scene): Call {
+function evictCall({ client, target, all }: Of<'evict'>, scene: HistoryScene): TwinCall {
   const { resource, number } = findTarget(target, '', scene)
   return {
     client: scene.client(client),
@@ -149,7 +161,7 @@ function evictCall({ client, target, all }: Of<'evict'>, scene: Scene): Call {
   }
 }
 
-function resizeCall({ client, resource, declared, capacity }: Of<'resize'>, scene: Scene): Call {
+function resizeCall({ client, resource, declared, capacity }: Of<'resize'>, scene: HistoryScene): TwinCall {
   return {
     client: scene.client(client),
     text: `resize ${resource} from ${declared} to ${capacity}`,
@@ -159,7 +171,7 @@ function resizeCall({ client, resource, declared, capacity }: Of<'resize'>, scen
   }
 }
 
-function readCall({ client: index, key, watch }: Of<'read'>, scene: Scene): Call {
+function readCall({ client: index, key, watch }: Of<'read'>, scene: HistoryScene): TwinCall {
   const client = scene.client(index)
   return {
     client,
@@ -170,7 +182,7 @@ function readCall({ client: index, key, watch }: Of<'read'>, scene: Scene): Call
   }
 }
 
-function writeCall({ client, key, value, retentionMs, expect }: Of<'write'>, scene: Scene): Call {
+function writeCall({ client, key, value, retentionMs, expect }: Of<'write'>, scene: HistoryScene): TwinCall {
   const version = versionOf(expect, key, scene)
   const change = { key, value, retentionMs, expect: version?.real ?? null }
   return {

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { systemEnv } from '../../base/env.js'
 import type { Connection, Push, Store } from '../../contract/store.js'
 
@@ -7,25 +6,28 @@ export interface Patience {
   ms: number
 }
 
-/** Once one has been missing, the same history is only being shortened, over and over: no long waits any more. */
+/**
+ * Once one has been missing, the same history is only being shortened, over and over: no long waits
+ * any more.
+ */
 const SHORT_PATIENCE_MS = 50
 
 /** One client of a history, with the news that it has been told and has not yet accounted for. */
-export interface Client {
+export interface HistoryClient {
   readonly id: string
   readonly connection: Connection
   news: Push[]
 }
 
 /** The clients of a history. One that closes is followed by another in its place. */
-export class Clients {
+export class HistoryClients {
   readonly #store: Store
   // A space of its own for each history: the store may be one that outlives it.
   readonly #space = `history-${systemEnv.id()}`
   readonly #patience: Patience
-  readonly #clients: Client[]
+  readonly #clients: HistoryClient[]
   /** They must hear nothing any more. */
-  readonly #closed: Client[] = []
+  readonly #closed: HistoryClient[] = []
   /** Only looks. */
   readonly inspector: Connection
   #connected = 0
@@ -37,11 +39,11 @@ export class Clients {
     this.inspector = this.#connect().connection
   }
 
-  get all(): readonly Client[] {
+  get all(): readonly HistoryClient[] {
     return this.#clients
   }
 
-  at(index: number): Client {
+  at(index: number): HistoryClient {
     const client = this.#clients[index]
     if (!client) throw new Error(`There is no client ${index}`)
     return client
@@ -57,7 +59,7 @@ export class Clients {
     const isComplete = (): boolean =>
       this.#clients.every(({ id, news }) => news.filter(isOfInterest).length >= (counts.get(id) ?? 0))
     const until = systemEnv.now() + this.#patience.ms
-    while (!isComplete() && systemEnv.now() < until) await setTimeout(1)
+    while (!isComplete() && systemEnv.now() < until) await tick()
     if (!isComplete()) this.#patience.ms = Math.min(this.#patience.ms, SHORT_PATIENCE_MS)
   }
 
@@ -73,10 +75,10 @@ export class Clients {
     await Promise.all([...this.#clients.map(({ connection }) => connection.close()), this.inspector.close()])
   }
 
-  #connect(): Client {
+  #connect(): HistoryClient {
     this.#connected++
     const id = `c${this.#connected}-${this.#space}`
-    const client: Client = {
+    const client: HistoryClient = {
       id,
       news: [],
       connection: this.#store.connect({
@@ -90,9 +92,15 @@ export class Clients {
 }
 
 /**
- * "Something may have been missed" may come at any moment; and that a hold is waited for is not told by every store, nor at once. Neither
- * must be taken for the news that is waited for.
+ * "Something may have been missed" may come at any moment; and that a hold is waited for is not
+ * told by every store, nor at once. Neither must be taken for the news that is waited for.
  */
 function isOfInterest(news: Push): boolean {
   return news.type !== 'gap' && news.type !== 'wanted'
+}
+
+function tick(): Promise<void> {
+  return new Promise((resolve) => {
+    systemEnv.timer(0, resolve, { keepAlive: true })
+  })
 }

@@ -1,11 +1,20 @@
-/** Which claim a command is about; resolved when the command runs, so that shrinking a history leaves it meaningful. */
+/**
+ * Which claim a command is about; resolved when the command runs, so that shrinking a history
+ * leaves it meaningful.
+ */
 export interface Target {
-  /** `own`: in a line, of the acting client. `line`: in a line. `past`: ever asked for. `nowhere`: no claim at all. */
+  /**
+   * `own`: in a line, of the acting client. `line`: in a line. `past`: ever asked for. `nowhere`:
+   * no claim at all.
+   */
   readonly among: 'own' | 'line' | 'past' | 'nowhere'
   readonly index: number
 }
 
-/** What the claimant says it has seen: nothing, the last fence, one from before a loss of state, one from a broken clock. */
+/**
+ * What the claimant says it has seen: nothing, the last fence, one from before a loss of state, one
+ * from a broken clock.
+ */
 export type Floor = 'none' | 'seen' | 'ahead' | 'absurd'
 
 export interface Terms {
@@ -36,7 +45,9 @@ export type Command =
       readonly type: 'adopt'
       readonly client: number
       readonly target: Target
-      /** With the fence that the target has now, one that it or another had, or none that ever was. */
+      /**
+       * With the fence that the target has now, one that it or another had, or none that ever was.
+       */
       readonly fence: 'right' | 'past' | 'never'
       readonly index: number
       readonly terms: Terms
@@ -75,7 +86,10 @@ export type Command =
   | { readonly type: 'close'; readonly client: number }
   | {
       readonly type: 'advance'
-      /** By so much, or to the deadline of a claim or value (and so much past it; negative: before it). */
+      /**
+       * By so much, or to the deadline of a claim or value (and so much past it; negative: before
+       * it).
+       */
       readonly to: 'later' | 'deadline'
       readonly ms: number
       readonly index: number

@@ -15,7 +15,10 @@ export interface Sight {
 const CHOSEN_FIELDS = new Set(['grantsAbove', 'heirs', 'waitedMs'])
 const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', 'expiresInMs'])
 
-/** The sight as plain data that can be compared: no class, no `undefined`, and no durations where the clock is not ours. */
+/**
+ * The sight as plain data that can be compared: no class, no `undefined`, and no durations where
+ * the clock is not ours.
+ */
 export function plain(sight: Sight, clock: 'injected' | 'server'): unknown {
   const pushes = [...sight.pushes].filter(([, news]) => news.length > 0)
   const toldOf = (news: Push): string =>

@@ -2,12 +2,16 @@ import assert from 'node:assert/strict'
 import { FLOOR_SKEW_MS } from '../../contract/constants.js'
 import type { Given } from '../model.js'
 
-/** Fields whose values are numbers of the store's choice; the model has places in the order of giving there. */
+/**
+ * Fields whose values are numbers of the store's choice; the model has places in the order of
+ * giving there.
+ */
 const NUMBER_FIELDS = new Set(['fence', 'block', 'version'])
 
 /**
- * Which number the store gave for each of the model's. The store may choose, within what the contract promises: fences grow,
- * blocks do not overlap, a floor is respected, and no version of a key comes twice.
+ * Which number the store gave for each of the model's. The store may choose, within what the
+ * contract promises: fences grow, blocks do not overlap, a floor is respected, and no version of a
+ * key comes twice.
  */
 export class Ledger {
   readonly #scope: 'store' | 'resource' | 'group'
@@ -65,8 +69,9 @@ export class Ledger {
   }
 
   /**
-   * Takes a store at its word: while this claim waits, no fence of the resource is above that number; its own will be. Where everybody looks
-   * at the line for himself (`group`), another one whom the same call let in may take his fence after that look.
+   * Takes a store at its word: while this claim waits, no fence of the resource is above that
+   * number; its own will be. Where everybody looks at the line for himself (`group`), another one
+   * whom the same call let in may take his fence after that look.
    */
   promise(resource: string, id: string, grantsAbove: number): void {
     const known = this.#scope === 'group' ? this.#newestBefore : this.#newestHold
@@ -78,7 +83,10 @@ export class Ledger {
     this.#grantsAbove.set(`${resource} ${id}`, grantsAbove)
   }
 
-  /** Fences up to that one are kept for others: nobody gets them, or one before them, from the store any more. */
+  /**
+   * Fences up to that one are kept for others: nobody gets them, or one before them, from the store
+   * any more.
+   */
   keep(resource: string, last: number): void {
     this.#highest.set(this.#scopeOf(resource), Math.max(this.highest(resource), last))
   }
@@ -120,7 +128,9 @@ export class Ledger {
     this.#newestHold.set(resource, Math.max(this.#newestHold.get(resource) ?? 0, fence))
   }
 
-  /** Two that were given in the same call: holds in the order of granting, blocks anyhow but apart. */
+  /**
+   * Two that were given in the same call: holds in the order of granting, blocks anyhow but apart.
+   */
   #checkPair(a: Entry, b: Entry): void {
     if (this.#scopeOf(a.name) !== this.#scopeOf(b.name)) return
     const story = `${a.kind} ${a.first}..${a.last} and ${b.kind} ${b.first}..${b.last} of ${b.name}`

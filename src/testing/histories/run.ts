@@ -6,11 +6,11 @@ import type { BeatReply, ClaimReply, GrantedPush, LineView, Store } from '../../
 import * as model from '../model.js'
 import { type VirtualProcess, VirtualWorld } from '../virtual-env.js'
 import { callOf } from './calls.js'
-import { type Client, Clients, type Patience } from './clients.js'
+import { type HistoryClient, HistoryClients, type Patience } from './clients.js'
 import { CLIENTS, type Command, RESOURCES } from './commands.js'
 import { assertSame, plain, show } from './compare.js'
 import { Ledger } from './ledger.js'
-import type { Scene } from './scene.js'
+import type { HistoryScene } from './scene.js'
 
 export interface RunOptions {
   makeStore(env: Env): Promise<Store> | Store
@@ -19,7 +19,10 @@ export interface RunOptions {
   patience: Patience
 }
 
-/** Runs one history against a new store and the model, and fails at the first step where they differ. */
+/**
+ * Runs one history against a new store and the model, and fails at the first step where they
+ * differ.
+ */
 export async function runHistory(commands: readonly Command[], options: RunOptions): Promise<void> {
   const world = new VirtualWorld({ seed: 1, wallStartMs: 1_000_000 })
   const virtual = world.env({ name: 'store', offsetMs: 0 })
@@ -39,10 +42,10 @@ export async function runHistory(commands: readonly Command[], options: RunOptio
 class History {
   readonly #options: RunOptions
   readonly #world: VirtualWorld
-  readonly #clients: Clients
+  readonly #clients: HistoryClients
   readonly #ledger: Ledger
   readonly #clock: VirtualProcess
-  readonly #asked: Scene['asked'] = []
+  readonly #asked: HistoryScene['asked'] = []
   readonly #log: string[] = []
   #model = model.emptyModel
 
@@ -50,7 +53,7 @@ class History {
     this.#options = options
     this.#world = world
     this.#clock = clock
-    this.#clients = new Clients(store, CLIENTS, options.patience)
+    this.#clients = new HistoryClients(store, CLIENTS, options.patience)
     this.#ledger = new Ledger(options.fences)
   }
 
@@ -138,7 +141,9 @@ class History {
     for (const push of [...news.values()].flat()) if (push.type === 'granted') this.#noteHeirs(push)
   }
 
-  /** A store names heirs as it likes, but only those whom nobody can come before, and nobody else gets their fences. */
+  /**
+   * A store may name any heirs that no other claim can overtake. No other claim gets their fences.
+   */
   #noteHeirs({ resource, id, fence, heirs = [] }: GrantedPush): void {
     const line = this.#model.claims.filter(({ request }) => request.resource === resource)
     const first = line.findIndex(({ request }) => request.id === id)
@@ -167,7 +172,7 @@ class History {
     return lines.filter((line) => line !== null).filter((line) => line.claims.length > 0)
   }
 
-  #scene(): Scene {
+  #scene(): HistoryScene {
     return {
       model: this.#model,
       ledger: this.#ledger,
@@ -178,7 +183,7 @@ class History {
     }
   }
 
-  #note(client: Client, text: string): void {
+  #note(client: HistoryClient, text: string): void {
     this.#log.push(`${client.id.slice(0, client.id.indexOf('-'))} ${text}`)
   }
 }

@@ -1,18 +1,18 @@
 import type { ClaimRequest } from '../../contract/store.js'
 import * as model from '../model.js'
-import type { Client } from './clients.js'
+import type { HistoryClient } from './clients.js'
 import { type Floor, RESOURCES, type Target } from './commands.js'
 import type { Ledger } from './ledger.js'
 
 /** What is known of a history so far. */
-export interface Scene {
+export interface HistoryScene {
   readonly model: model.Model
   readonly ledger: Ledger
   /** Every claim that was ever made: who made it, and how. */
   readonly asked: { readonly client: number; readonly request: TwinRequest }[]
   readonly now: number
   readonly wallMs: number
-  client(index: number): Client
+  client(index: number): HistoryClient
 }
 
 /** A request in the store's numbers and in the model's: they differ in the fence to adopt. */
@@ -30,13 +30,17 @@ export interface TwinNumber {
 /** No store ever gave it. */
 export const NEVER: TwinNumber = { real: 1, modelled: -1 }
 
-export function floorOf(floor: Floor, resource: string, { ledger, wallMs }: Scene): number {
+export function floorOf(floor: Floor, resource: string, { ledger, wallMs }: HistoryScene): number {
   if (floor === 'none') return 0
   if (floor === 'absurd') return Math.floor(wallMs * 1000) + 3_600_000_000
   return ledger.highest(resource) + (floor === 'ahead' ? 10_000_000 : 0)
 }
 
-export function versionOf(expect: 'right' | 'none' | 'past', key: string, scene: Scene): TwinNumber | null {
+export function versionOf(
+  expect: 'right' | 'none' | 'past',
+  key: string,
+  scene: HistoryScene,
+): TwinNumber | null {
   if (expect === 'none') return null
   const current = model.read(scene.model, scene.now, '', key, false).reply
   if (expect === 'right') return current && twin(current.version, scene)
@@ -45,7 +49,7 @@ export function versionOf(expect: 'right' | 'none' | 'past', key: string, scene:
 }
 
 /** The claim that a command is about, with its fence if it holds. */
-export function findTarget({ among, index }: Target, clientId: string, scene: Scene) {
+export function findTarget({ among, index }: Target, clientId: string, scene: HistoryScene) {
   const { asked } = scene
   const nobody = { resource: RESOURCES[index % RESOURCES.length] ?? 'door', id: 'nobody', number: NEVER }
   if (among === 'nowhere') return nobody
@@ -64,18 +68,18 @@ export function findTarget({ among, index }: Target, clientId: string, scene: Sc
 }
 
 /** Of one resource: a store that counts per resource may give the same number for another one. */
-export function seenFences(scene: Scene, resource: string): TwinNumber[] {
+export function seenFences(scene: HistoryScene, resource: string): TwinNumber[] {
   return numbersGiven(scene, (given) => given.kind === 'hold' && given.name === resource)
 }
 
-function numbersGiven(scene: Scene, isMeant: (given: model.Given) => boolean): TwinNumber[] {
+function numbersGiven(scene: HistoryScene, isMeant: (given: model.Given) => boolean): TwinNumber[] {
   return scene.model.given.flatMap((given, index) => {
     const isSeen = scene.ledger.real(index + 1) !== undefined
     return isSeen && isMeant(given) ? [twin(index + 1, scene)] : []
   })
 }
 
-function twin(modelled: number, { ledger }: Scene): TwinNumber {
+function twin(modelled: number, { ledger }: HistoryScene): TwinNumber {
   const real = ledger.real(modelled)
   return real === undefined ? NEVER : { real, modelled }
 }

@@ -103,7 +103,8 @@ export function promote(draft: Draft, resource: string): void {
   for (const each of fittingPrefix(draft, resource)) {
     if (each.fence !== null) continue
     const fence = grant(draft, each)
-    // The deadline stays that of the place in line: only a pulse of its own proves that the claimant lives.
+    // The deadline stays that of the place in line: only a pulse of its own proves that the
+    // claimant lives.
     each.deadline = Math.min(each.deadline, latestEnd(each))
     const { id } = each.request
     draft.pushes.push({ client: each.client, news: { type: 'granted', resource, id, fence } })
@@ -139,7 +140,7 @@ export function newClaim(
   return { client, request, permits, capacity, fence: null, since: draft.now, deadline }
 }
 
-export function rob(draft: Draft, each: ModelClaim): void {
+export function revoke(draft: Draft, each: ModelClaim): void {
   remove(draft, each)
   tellLost(draft, each)
 }
@@ -167,7 +168,8 @@ export function waiting(draft: Draft, each: ModelClaim): Waiting {
   const isNext = lineOf(draft, resource).find((other) => other.fence === null) === each
   const ends = holdsOf(draft, resource).map((hold) => hold.deadline - draft.now)
   const freeInMs = isNext && ends.length > 0 ? Math.min(...ends) : null
-  // Which number a store names as `grantsAbove` is its own business too; `histories/ledger.ts` checks what it promises.
+  // Which number a store names as `grantsAbove` is its own business too; `histories/ledger.ts`
+  // checks what it promises.
   return { status: 'waiting', presenceMs: each.deadline - draft.now, isNext, freeInMs, grantsAbove: 0 }
 }
 

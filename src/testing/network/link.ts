@@ -15,7 +15,9 @@ export interface Faults {
   lateMs: readonly [number, number]
   /** When a call without an answer fails. */
   failAfterMs: number
-  /** How often a call without an answer fails only after `hangMs`, as with a half-open connection. */
+  /**
+   * How often a call without an answer fails only after `hangMs`, as with a half-open connection.
+   */
   hangRate: number
   hangMs: number
 }
@@ -75,7 +77,10 @@ export class Link {
     else this.#onMend.add(listener)
   }
 
-  /** Sends a request: `arrive` runs at the store, once, twice or never; `done` when no copy is under way any more. */
+  /**
+   * Sends a request: `arrive` runs at the store, once, twice or never; `done` when no copy is under
+   * way any more.
+   */
   request(arrive: () => void, done: () => void): void {
     const { random, server } = this.#context
     const { doubleRate, lossRate } = this.#context.faults()

@@ -2,34 +2,41 @@ import assert from 'node:assert/strict'
 import type { Hold } from '../../engine/hold.js'
 import type { VirtualProcess } from '../virtual-env.js'
 
+/** A hold that a process was given, and may still take for valid. */
 interface Belief {
   readonly process: VirtualProcess
   readonly hold: Hold
 }
 
-/** The newest fences of a resource that anybody was given. */
-interface Newest {
-  all: number
-  exclusive: number
+/** The fences of a resource that were given out. */
+interface Fences {
+  newest: number
+  newestExclusive: number
+  readonly all: Set<number>
 }
 
-/** What happened in a simulation, for judging whether enough did. */
+/** What happened in a simulation, to judge whether enough did. */
 export interface Tally {
   grants: number
-  /** Grants whose fence follows that of the one before: the hold was passed on inside its process. */
+  /**
+   * Grants whose fence follows that of the one before: the hold was passed on inside its process.
+   */
   passes: number
   /** Grants to readers. */
   reads: number
-  /** The most readers of one process that were inside together. */
+  /** The most readers of one process that held together. */
   mostReaders: number
   reentries: number
+  downgrades: number
   losses: number
   refusals: number
   timeouts: number
   unavailable: number
 }
 
-/** Sees what every process believes, and fails the simulation when two beliefs exclude each other. */
+/**
+ * Sees what every process believes, and fails the simulation when two beliefs exclude each other.
+ */
 export class Witness {
   readonly tally: Tally = {
     grants: 0,
@@ -37,21 +44,33 @@ export class Witness {
     reads: 0,
     mostReaders: 0,
     reentries: 0,
+    downgrades: 0,
     losses: 0,
     refusals: 0,
     timeouts: 0,
     unavailable: 0,
   }
   readonly #beliefs = new Map<string, Set<Belief>>()
-  readonly #newest = new Map<string, Newest>()
+  readonly #fences = new Map<string, Fences>()
+  #violation: unknown
 
-  /** Somebody is about to ask. The newest fence by now: every hold that comes of it has a greater one. */
-  asks(resource: string): number {
-    return this.#newestOf(resource).all
+  /** The newest fence by now. A request that begins now must get a greater one. */
+  newestFence(resource: string): number {
+    return this.#fencesOf(resource).newest
   }
 
   /** A process was given a hold, which excludes what others may believe at this moment. */
   granted(process: VirtualProcess, hold: Hold, newestWhenAsked: number): void {
+    try {
+      this.#judge(process, hold, newestWhenAsked)
+    } catch (error) {
+      // Thrown into a task, it would surface only when all tasks are over.
+      this.#violation ??= error
+      throw error
+    }
+  }
+
+  #judge(process: VirtualProcess, hold: Hold, newestWhenAsked: number): void {
     this.tally.grants++
     assert.ok(hold.isValid, `${process.name} was given a hold of ${hold.resource} that was over already`)
     this.#compare(process, hold, newestWhenAsked)
@@ -64,35 +83,49 @@ export class Witness {
     this.tally.mostReaders = Math.max(this.tally.mostReaders, together)
   }
 
-  /** Readers of two processes may learn of their grants in another order than they were granted; but who asks later is granted later. */
+  /**
+   * Readers of two processes may learn of their grants in another order than the store granted
+   * them. But a reader that asks later is granted later, and no two holds ever have one fence.
+   */
   #compare(process: VirtualProcess, { resource, fence, isExclusive }: Hold, newestWhenAsked: number): void {
-    const newest = this.#newestOf(resource)
-    const least = isExclusive ? newest.all : Math.max(newest.exclusive, newestWhenAsked)
+    const fences = this.#fencesOf(resource)
+    const least = isExclusive ? fences.newest : Math.max(fences.newestExclusive, newestWhenAsked)
     assert.ok(fence > least, `${resource}: fence ${fence} of ${process.name} came after ${least}`)
-    if (fence === newest.all + 1) this.tally.passes++
-    newest.all = Math.max(newest.all, fence)
-    if (isExclusive) newest.exclusive = fence
+    assert.ok(!fences.all.has(fence), `${resource}: fence ${fence} of ${process.name} was given out twice`)
+    fences.all.add(fence)
+    if (fence === fences.newest + 1) this.tally.passes++
+    fences.newest = Math.max(fences.newest, fence)
+    if (isExclusive) fences.newestExclusive = fence
   }
 
-  #newestOf(resource: string): Newest {
-    const newest = this.#newest.get(resource) ?? { all: 0, exclusive: 0 }
-    this.#newest.set(resource, newest)
-    return newest
+  #fencesOf(resource: string): Fences {
+    const fences = this.#fences.get(resource) ?? { newest: 0, newestExclusive: 0, all: new Set() }
+    this.#fences.set(resource, fences)
+    return fences
   }
 
-  /** No two that live believe to have what excludes the other, not even one whose process is paused right now. */
+  /**
+   * No two living processes believe in holds that exclude each other, even if one is paused right
+   * now.
+   */
   check(): void {
+    if (this.#violation) throw this.#violation
     for (const [resource, beliefs] of this.#beliefs) {
-      for (const belief of beliefs) if (isOver(belief)) beliefs.delete(belief)
-      const isShared = ![...beliefs].some(({ hold }) => hold.isExclusive)
-      const names = [...beliefs].map(
-        ({ process, hold }) => `${process.name} (fence ${hold.fence}, ${hold.remainingMs} ms left)`,
-      )
-      assert.ok(isShared || beliefs.size <= 1, `${resource} is believed to be held by ${names.join(' and ')}`)
+      let hasExclusive = false
+      for (const belief of beliefs) {
+        if (isOver(belief)) beliefs.delete(belief)
+        else hasExclusive ||= belief.hold.isExclusive
+      }
+      if (hasExclusive && beliefs.size > 1)
+        assert.fail(`${resource} is believed to be held by ${[...beliefs].map(describe).join(' and ')}`)
     }
   }
 }
 
 function isOver({ process, hold }: Belief): boolean {
   return process.state === 'killed' || !hold.isValid
+}
+
+function describe({ process, hold }: Belief): string {
+  return `${process.name} (fence ${hold.fence}, ${hold.remainingMs} ms left)`
 }

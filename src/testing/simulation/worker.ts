@@ -1,8 +1,10 @@
 import { HoldfastError } from '../../base/errors.js'
 import type { Hold } from '../../engine/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
+import type { Lock } from '../../primitives/lock.js'
 import type { AcquireOptions } from '../../primitives/options.js'
 import type { VirtualProcess } from '../virtual-env.js'
+import { type Mix, randomLock } from './lock-choice.js'
 import type { Witness } from './witness.js'
 
 export interface WorkerContext {
@@ -10,53 +12,64 @@ export interface WorkerContext {
   readonly locks: Holdfast
   readonly witness: Witness
   readonly resources: readonly string[]
-  /** Whether many want the same, again and again. */
-  readonly isHot: boolean
-  /** No new work after this moment of the process's own clock. */
+  readonly mix: Mix
+  /** No new work from this moment on. */
   isOver(): boolean
 }
 
-/** How many of those who ask only want to read. */
-const READ_RATE = 0.3
-
-/** One task of a simulated process: acquires, works, releases, in every way that the API has, until it is over. */
+/**
+ * One task of a simulated process: acquires, works and releases in every way that the API has,
+ * until it is over.
+ */
 export async function work(context: WorkerContext): Promise<void> {
   while (!context.isOver()) {
-    await expectedFailures(context, () => one(context))
-    await pause(context, random(context, 0, context.isHot ? 20 : 200))
+    await expectedFailures(context, () => useOnce(context))
+    await pause(context, random(context, 0, context.mix.isHot ? 20 : 200))
   }
 }
 
-async function one(context: WorkerContext): Promise<void> {
-  const { locks, process, resources, witness } = context
+async function useOnce(context: WorkerContext): Promise<void> {
+  const { locks, mix, process, resources, witness } = context
   const name = resources[Math.floor(process.random() * resources.length)] ?? ''
-  const lock = process.random() < READ_RATE ? locks.readWrite(name).read : locks.mutex(name)
-  const options = randomOptions(context)
+  const lock = randomLock(locks, name, mix, () => process.random())
+  const options = randomAcquireOptions(context)
   const way = process.random()
-  const newest = witness.asks(name)
-  if (way < (context.isHot ? 0.05 : 0.2)) {
+  const newest = witness.newestFence(name)
+  if (way < (mix.isHot ? 0.05 : 0.2)) {
     const hold = await lock.tryAcquire(options)
-    if (hold) await hold_(context, hold, options, newest)
+    if (hold) await workUnder(context, hold, options, newest)
     else witness.tally.refusals++
   } else if (way < 0.6) {
-    await hold_(context, await lock.acquire(options), options, newest)
+    await workUnder(context, await lock.acquire(options), options, newest)
   } else {
     await lock.run(async (hold) => {
       witness.granted(process, hold, newest)
       await pause(context, workMs(context))
       if (process.random() < 0.5) return
-      const newestInside = witness.asks(name)
-      await lock.run(async (again) => {
-        if (again.fence === hold.fence) witness.tally.reentries++
-        // The outer hold was lost meanwhile, so this is a new one.
-        else witness.granted(process, again, newestInside)
-        await pause(context, random(context, 0, 100))
-      }, options)
+      if (await downgraded(context, hold))
+        await enterAgain(context, hold, locks.readWrite(name).read, options)
+      else await enterAgain(context, hold, lock, options)
     }, options)
   }
 }
 
-async function hold_(
+async function enterAgain(
+  context: WorkerContext,
+  outer: Hold,
+  lock: Lock,
+  options: AcquireOptions,
+): Promise<void> {
+  const { process, witness } = context
+  const newest = witness.newestFence(outer.resource)
+  await lock.run(async (again) => {
+    if (again.fence === outer.fence) witness.tally.reentries++
+    // The outer hold was lost meanwhile, so this is a new one.
+    else witness.granted(process, again, newest)
+    await pause(context, random(context, 0, 100))
+  }, options)
+}
+
+async function workUnder(
   context: WorkerContext,
   hold: Hold,
   { maxHold }: AcquireOptions,
@@ -66,15 +79,24 @@ async function hold_(
   await pause(context, workMs(context))
   try {
     if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))
+    if (await downgraded(context, hold)) await pause(context, workMs(context))
   } finally {
     // Some are forgotten, and renewed for as long as their process lives and maxHold allows.
     if (maxHold === undefined || context.process.random() < 0.95) await hold.release()
   }
 }
 
-function randomOptions(context: WorkerContext): AcquireOptions {
+/** In a mixed world some writers become readers in the middle of their work. */
+async function downgraded({ mix, process, witness }: WorkerContext, hold: Hold): Promise<boolean> {
+  if (!mix.isMixed || !hold.isExclusive || process.random() >= 0.2) return false
+  await hold.downgrade()
+  witness.tally.downgrades++
+  return true
+}
+
+function randomAcquireOptions(context: WorkerContext): AcquireOptions {
   const { process } = context
-  const options = context.isHot ? fewTerms(context) : anyTerms(context)
+  const options = context.mix.isHot ? commonTerms(context) : anyTerms(context)
   if (process.random() < 0.7) options.wait = random(context, 1, 3000)
   if (process.random() < 0.2) options.signal = abortAfter(context, random(context, 0, 1000))
   return options
@@ -84,8 +106,8 @@ function anyTerms(context: WorkerContext): AcquireOptions {
   return { lease: random(context, 100, 1500), maxHold: random(context, 200, 5000) }
 }
 
-/** What neighbours ask for is mostly the same. */
-function fewTerms(context: WorkerContext): AcquireOptions {
+/** Tasks of one process can only follow each other if they ask for the same. */
+function commonTerms(context: WorkerContext): AcquireOptions {
   const { process } = context
   if (process.random() < 0.1) return anyTerms(context)
   return { lease: process.random() < 0.8 ? 800 : 200 }
@@ -97,11 +119,14 @@ function abortAfter({ process }: WorkerContext, ms: number): AbortSignal {
   return controller.signal
 }
 
-/** Mostly short, sometimes longer than the lease. Where the lock is hot, mostly so short that it is worth passing on. */
+/**
+ * Mostly short, sometimes longer than the lease. On a hot lock mostly so short that passing it on
+ * pays.
+ */
 function workMs(context: WorkerContext): number {
-  const isLong = context.process.random() < (context.isHot ? 0.05 : 0.2)
+  const isLong = context.process.random() < (context.mix.isHot ? 0.05 : 0.2)
   if (isLong) return random(context, 50, 3000)
-  return random(context, 0, context.isHot ? 4 : 50)
+  return random(context, 0, context.mix.isHot ? 4 : 50)
 }
 
 function random({ process }: WorkerContext, least: number, most: number): number {

@@ -68,7 +68,8 @@ export class VirtualProcess implements Env {
   timer(ms: number, run: () => void, _options: { keepAlive: boolean }): Cancel {
     const due = this.now() + Math.max(0, ms)
     let timeMs = Math.max(this.#world.timeMs(), (due - this.#offsetMs) / this.#rate)
-    // Never early by its own clock, whatever the rounding: a deadline reached a moment too soon would be asked for twice.
+    // Never early by its own clock, whatever the rounding: a deadline reached a moment too soon
+    // would be asked for twice.
     while (this.#localAt(timeMs) < due) timeMs += 0.001
     return this.#world.plan({ timeMs, owner: this, kind: 'timer', run })
   }
@@ -90,7 +91,8 @@ export class VirtualProcess implements Env {
     this.#state = 'running'
     const late = this.#late
     this.#late = []
-    // Node runs due timers before it reads its sockets, but a pause can also end between the two: both must be survived.
+    // Node runs due timers before it reads its sockets, but a pause can also end between the two:
+    // both must be survived.
     if (this.#random() < 0.5) late.sort((a, b) => Number(b.kind === 'timer') - Number(a.kind === 'timer'))
     for (const event of late) {
       // Through the event as it was planned, so that cancelling it still works.
@@ -109,7 +111,9 @@ export class VirtualProcess implements Env {
     this.#late = []
   }
 
-  /** Called by the world for an event of this process that is due. Says whether it may happen now. */
+  /**
+   * Called by the world for an event of this process that is due. Says whether it may happen now.
+   */
   admits(event: VirtualEvent): boolean {
     if (this.#state === 'paused') this.#late.push(event)
     return this.#state === 'running'

@@ -20,7 +20,8 @@ export class EventQueue {
   #cancelled = 0
 
   add(event: Omit<VirtualEvent, 'order'>): Cancel {
-    const entry: VirtualEvent = { ...event, order: this.#planned++ }
+    const { timeMs, owner, kind, run } = event
+    const entry: VirtualEvent = { timeMs, order: this.#planned++, owner, kind, run }
     this.#heap.push(entry)
     this.#rise(this.#heap.length - 1)
     return () => {
@@ -57,30 +58,34 @@ export class EventQueue {
   }
 
   #rise(start: number): void {
-    for (let index = start; index > 0; ) {
-      const parent = (index - 1) >> 1
-      if (!this.#swapIfWrong(parent, index)) return
-      index = parent
+    const heap = this.#heap
+    const event = heap[start]
+    if (!event) return
+    let index = start
+    while (index > 0) {
+      const above = (index - 1) >> 1
+      const parent = heap[above]
+      if (!parent || inOrder(parent, event) <= 0) break
+      heap[index] = parent
+      index = above
     }
+    heap[index] = event
   }
 
   #sink(start: number): void {
-    for (let index = start; ; ) {
+    const heap = this.#heap
+    const event = heap[start]
+    if (!event) return
+    let index = start
+    for (;;) {
       const left = 2 * index + 1
-      const [a, b] = [this.#heap[left], this.#heap[left + 1]]
-      if (!a) return
-      const child = b && inOrder(b, a) < 0 ? left + 1 : left
-      if (!this.#swapIfWrong(index, child)) return
-      index = child
+      const [a, b] = [heap[left], heap[left + 1]]
+      const child = b && a && inOrder(b, a) < 0 ? b : a
+      if (!child || inOrder(event, child) <= 0) break
+      heap[index] = child
+      index = child === b ? left + 1 : left
     }
-  }
-
-  #swapIfWrong(upper: number, lower: number): boolean {
-    const [a, b] = [this.#heap[upper], this.#heap[lower]]
-    if (!a || !b || inOrder(a, b) <= 0) return false
-    this.#heap[upper] = b
-    this.#heap[lower] = a
-    return true
+    heap[index] = event
   }
 }
 

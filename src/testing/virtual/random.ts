@@ -1,4 +1,7 @@
-/** A stream of numbers from 0 up to, but not including, 1, always the same for the same seed and name. */
+/**
+ * A stream of numbers from 0 up to, but not including, 1, always the same for the same seed and
+ * name.
+ */
 export function randomStream(seed: number, name: string): () => number {
   let state = hash(`${seed}/${name}`)
   // mulberry32: small, fast, and good enough to choose faults by.

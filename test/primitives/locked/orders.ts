@@ -1,4 +1,5 @@
-// Compiled by the test with the TypeScript compiler: the decorators here are those that users write.
+// Compiled by the test with the TypeScript compiler: the decorators here are those that users
+// write.
 import type { Holdfast } from '../../../src/primitives/holdfast.js'
 
 export interface Watch {

@@ -24,7 +24,7 @@ it('never ends', async () => {
   await new Promise(() => {})
 })
 
-/** All of it at once: whoever waits for the file reads it as soon as it is there. */
+/** All of it at once: the test reads the file as soon as it exists. */
 function tell(started: object): void {
   const file = process.env['HOLDFAST_ORPHANS'] ?? ''
   writeFileSync(`${file}.part`, JSON.stringify(started))

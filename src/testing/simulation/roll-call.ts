@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import type { Holdfast } from '../../primitives/holdfast.js'
+import type { LockOrder } from '../../primitives/options.js'
+import type { VirtualProcess, VirtualWorld } from '../virtual-env.js'
+import type { Witness } from './witness.js'
+
+interface Present {
+  readonly process: VirtualProcess
+  readonly locks: Holdfast
+}
+
+/**
+ * Far more than it takes without faults, and less than a renewal: a waiter must not depend on the
+ * next pulse.
+ */
+const SERVED_WITHIN_MS = 5_000
+const ORDERS: readonly LockOrder[] = ['cohort', 'strict']
+
+/**
+ * All processes ask for all locks at once, for reading and for writing, in both orders and without
+ * a limit. No fault happens any more, so a waiter that is not served soon was forgotten.
+ */
+export async function rollCall(
+  world: VirtualWorld,
+  witness: Witness,
+  present: readonly Present[],
+  resources: readonly string[],
+): Promise<void> {
+  const unserved = new Set<string>()
+  const calls = present.flatMap(({ process, locks }) =>
+    resources.flatMap((name) =>
+      ORDERS.flatMap((order) => {
+        const { read, write } = locks.readWrite(name, { order })
+        return [read, write].map(async (lock, index) => {
+          const call = `${process.name} for ${name}, ${order}, ${index === 0 ? 'reading' : 'writing'}`
+          unserved.add(call)
+          const newest = witness.newestFence(name)
+          const hold = await lock.acquire()
+          unserved.delete(call)
+          witness.granted(process, hold, newest)
+          await hold.release()
+        })
+      }),
+    ),
+  )
+  const all = Promise.all(calls)
+  // If it fails after the limit, that has been told.
+  all.catch(() => {})
+  await world.run(world.timeMs + SERVED_WITHIN_MS)
+  assert.deepEqual([...unserved], [], `not served within ${SERVED_WITHIN_MS} ms without any fault`)
+  await world.until(all)
+}
