@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { Hold } from '../engine/hold.js'
+import type { Hold } from './hold.js'
 
 /** Who leads. */
 export interface Leader {

@@ -1,5 +1,5 @@
 import { invalid } from '../base/errors.js'
-import type { Hold } from '../engine/hold.js'
+import type { Hold } from './hold.js'
 import { isAcquireTimeout, timeoutWithHolder } from './holder.js'
 import {
   type AcquireOptions,

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Duration } from '../base/duration.js'
-import type { Hold } from '../engine/hold.js'
+import type { Hold } from './hold.js'
 
 /** The holds of several resources, as one: valid as long as all of them are. */
 export class MultiHold implements AsyncDisposable {

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../base/errors.js'
 import { currentFrame, Frame } from '../engine/flow.js'
 import { watchHold } from '../engine/forgotten.js'
-import { Hold } from '../engine/hold.js'
+import { Hold } from './hold.js'
 import type { Entered, LockContext } from './reentry.js'
 
 /** The hold of an `acquire`. Without a callback nobody knows where its run ends, so it does not keep nested runs out. */

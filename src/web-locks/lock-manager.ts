@@ -1,7 +1,7 @@
 import { HoldfastError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import type { Hold } from '../engine/hold.js'
+import type { Hold } from '../primitives/hold.js'
 import { Holdfast } from '../primitives/holdfast.js'
 import type { LockKind } from '../primitives/options.js'
 import { SHARED } from '../primitives/read-write.js'

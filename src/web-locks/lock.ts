@@ -1,4 +1,4 @@
-import { Hold } from '../engine/hold.js'
+import { Hold } from '../primitives/hold.js'
 import { shapeAsInterface } from './interface.js'
 import type { LockMode } from './types.js'
 

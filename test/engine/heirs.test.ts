@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Push, Store } from '../../src/contract/store.js'
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import type { AcquireOptions, LockOrder } from '../../src/primitives/options.js'
 import { memory } from '../../src/stores/memory/index.js'

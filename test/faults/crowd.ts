@@ -1,4 +1,4 @@
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import type { Holdfast } from '../../src/primitives/holdfast.js'
 import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 import { Judge } from './judge.js'

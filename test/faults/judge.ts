@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../src/base/errors.js'
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import { now, pass } from '../../src/testing/conformance/checks.js'
 import { Lateness } from './lateness.js'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { HoldfastError } from '../../src/base/errors.js'
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import type { Holdfast } from '../../src/primitives/holdfast.js'
 import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import type { Leader, Leadership } from '../../src/primitives/leadership.js'
 import { type Actor, Stage } from './stage.js'
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Hold } from '../../src/engine/hold.js'
+import type { Hold } from '../../src/primitives/hold.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import { assertIncreasing, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
 import { BOUND, cohort, TURN_MS } from './cohort-scene.js'

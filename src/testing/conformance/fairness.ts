@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Push } from '../../contract/store.js'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import {
   assertIncreasing,
   eventually,

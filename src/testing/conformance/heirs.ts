@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import type { AcquireOptions } from '../../primitives/options.js'
 import { assertIncreasing, eventually, inTime, pass, settled, Watched } from './checks.js'

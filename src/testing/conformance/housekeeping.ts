@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { deferred } from '../../base/deferred.js'
 import { systemEnv } from '../../base/env.js'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import { CountingEnv, eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
 import { chain, collectGarbage } from './flows.js'
 import { claimOf, IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import { assertIncreasing, eventually, inTime, now, pass, rejectsWith, Watched } from './checks.js'
 import { claimOf, FORGIVING_MS, IMPATIENT_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'

@@ -1,4 +1,4 @@
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import { assertIncreasing, eventually, inTime, settled } from './checks.js'
 import { holdAnswers, readers } from './reader-scene.js'
 import { LONG_MS, type Scene } from './scene.js'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { systemEnv } from '../../base/env.js'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { Lock } from '../../primitives/lock.js'
 import { assertIncreasing, inTime, now, pass, rejectsWith, Watched } from './checks.js'
 import { sayNothing } from './intercepted-store.js'

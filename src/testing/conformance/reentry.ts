@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { deferred } from '../../base/deferred.js'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import { eventually, inTime, pass, rejectsWith, settled, Watched } from './checks.js'
 import { LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import { eventually, rejectsWith, settled } from './checks.js'
 import { IMPATIENT_MS, LONG_MS, RENEWED_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { Belief } from '../worker.js'
 import { CountingEnv, eventually, inTime, now, pass, rejectsWith, throwsWith, Watched } from './checks.js'
 import { claimOf, FORGIVING_MS, LONG_MS, RENEWED_MS, SHORT_MS } from './scene.js'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { VirtualProcess } from '../virtual-env.js'
 
 /** A hold that a process was given, and may still take for valid. */

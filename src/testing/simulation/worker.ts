@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../base/errors.js'
-import type { Hold } from '../../engine/hold.js'
+import type { Hold } from '../../primitives/hold.js'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import type { Lock } from '../../primitives/lock.js'
 import type { AcquireOptions } from '../../primitives/options.js'

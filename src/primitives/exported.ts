@@ -1,5 +1,5 @@
 import { invalid } from '../base/errors.js'
-import type { Lease } from './lease.js'
+import type { Lease } from '../engine/lease.js'
 
 /** What travels when a hold is exported to another process. */
 export interface Exported {

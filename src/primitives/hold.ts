@@ -3,12 +3,12 @@ import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { type Engine, notHeld } from './engine.js'
+import { type Engine, notHeld } from '../engine/engine.js'
+import { unwatchHold } from '../engine/forgotten.js'
+import type { Lease } from '../engine/lease.js'
+import type { Entry, Request } from '../engine/request.js'
+import { leaseForMs } from '../engine/validity.js'
 import { encodeExported } from './exported.js'
-import { unwatchHold } from './forgotten.js'
-import type { Lease } from './lease.js'
-import type { Entry, Request } from './request.js'
-import { leaseForMs } from './validity.js'
 
 /**
  * A lock that is held. Release it when the work is done: by hand, with `await using`, or by using `run` in the first place.
