@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
+import { nothing } from './nothing.js'
 
 /** Stops a timer; does nothing if it has fired. */
 export type Cancel = () => void
@@ -21,6 +22,9 @@ export interface Env {
    * Calls `run` once after `ms`. With `keepAlive: false` it does not keep the process from ending.
    */
   timer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel
+  /** Keeps the process alive until `letProcessEnd` was called as often. Cheaper than a timer. */
+  keepProcess(): void
+  letProcessEnd(): void
 }
 
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
@@ -77,6 +81,19 @@ function startTimeout(ms: number, run: () => void, keepAlive: boolean): NodeJS.T
   return handle
 }
 
+let processHolds = 0
+let processHold: NodeJS.Timeout | undefined
+
+function keepProcess(): void {
+  if (processHolds++ > 0) return
+  processHold ??= outsideAnyFlow(setInterval, nothing, LONGEST_TIMEOUT_MS)
+  processHold.ref()
+}
+
+function letProcessEnd(): void {
+  if (--processHolds === 0) processHold?.unref()
+}
+
 /** The real machine. */
 export const systemEnv: Env = {
   now() {
@@ -87,4 +104,6 @@ export const systemEnv: Env = {
   random: () => Math.random(),
   id: () => randomUUID(),
   timer: startTimer,
+  keepProcess,
+  letProcessEnd,
 }

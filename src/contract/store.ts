@@ -27,8 +27,8 @@ export interface Capabilities {
   readonly confirmHandOffs?: boolean
   /**
    * true: a `wanted` push tells the holder of a block of fences when another claim begins to wait
-   * for it, or a try is refused. Otherwise a lease that lingers goes back after 50 ms. May change
-   * while the client runs.
+   * for it, or a try is refused. false: not at this moment, so a lease that lingers goes back after
+   * 50 ms. Left out: never, so a longer `linger` is refused.
    */
   readonly tellsWanted?: boolean
   /** true: `claim` and `release` answer within the call, so the engine sets no deadline for them. */

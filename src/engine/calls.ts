@@ -1,8 +1,9 @@
 import { backoffMs } from '../base/backoff.js'
 import { formatMs } from '../base/duration.js'
-import { type Cancel, detached, type Env } from '../base/env.js'
+import { detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
-import { nothing } from '../base/nothing.js'
+import type { Answer } from '../contract/store.js'
+import { Agenda } from './agenda.js'
 
 /** How calls to a store are limited in time. */
 export interface CallLimits {
@@ -41,61 +42,105 @@ export class Heard {
 /** Nothing has come back at all: neither an answer nor a failure that would say why. */
 class Silence extends HoldfastError {}
 
-/** Calls to a store with a deadline for each, and repetition of what can be repeated. */
+/** What becomes of a call. */
+export interface CallListener<T> {
+  onAnswer(answer: T): void
+  onFailure(error: unknown): void
+  /** The answer came after the call was given up. */
+  onLate?(answer: T): void
+}
+
+/** A call that is under way. */
+interface PendingCall {
+  readonly sentAt: number
+  readonly timeoutMs: number
+  readonly heard: Heard
+  giveUpAt: number
+  giveUp(): void
+}
+
+/** Calls to a store with a deadline for each, and repetition of what can be repeated. One timer watches all deadlines. */
 export class Calls {
   readonly #env: Env
   readonly #limits: CallLimits
   readonly #heard = new Heard()
+  readonly #pending = new Set<PendingCall>()
+  readonly #agenda: Agenda
 
   constructor(env: Env, limits: CallLimits) {
     this.#env = env
     this.#limits = limits
+    this.#agenda = new Agenda(env, () => this.#giveUpLate())
   }
 
   get storeTimeoutMs(): number {
     return this.#limits.storeTimeoutMs
   }
 
-  /** A third of the store's time-out: so a request whose reply got lost can be repeated before the caller is told. */
+  /** A third of the store's timeout: so a call whose answer got lost can be repeated before the caller is told. */
   get oneCallMs(): number {
     return this.#limits.storeTimeoutMs / 3
   }
 
   /**
-   * The call's result, or STORE_UNAVAILABLE when the store has been silent for `timeoutMs`. What the call does later is nobody's
-   * business any more. `heard` are the answers to those that stand in one line with this call.
+   * Makes a call, and fails it with STORE_UNAVAILABLE when the store has been silent for `timeoutMs`. `heard` are the answers to
+   * the calls that wait in one queue with this one.
    */
-  within<T>(timeoutMs: number, call: () => Promise<T>, heard = this.#heard): Promise<T> {
+  start<T>(timeoutMs: number, call: () => Answer<T>, listener: CallListener<T>, heard = this.#heard): void {
+    const sentAt = this.#env.now()
+    const giveUp = (): void => {
+      if (this.#end(pending)) listener.onFailure(this.silent(timeoutMs))
+    }
+    const pending = { sentAt, timeoutMs, heard, giveUpAt: sentAt + timeoutMs, giveUp }
+    const onAnswer = (answer: T): void => {
+      if (!this.#end(pending)) return listener.onLate?.(answer)
+      heard.note(sentAt, this.#env.now())
+      listener.onAnswer(answer)
+    }
+    const onFailure = (error: unknown): void => {
+      if (this.#end(pending)) listener.onFailure(error)
+    }
+    this.#pending.add(pending)
+    this.#env.keepProcess()
+    this.#agenda.by(pending.giveUpAt)
+    try {
+      // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
+      const answering = detached(call)
+      if (answering instanceof Promise) answering.then(onAnswer, onFailure)
+      else onAnswer(answering)
+    } catch (error) {
+      onFailure(error)
+    }
+  }
+
+  /** false: it had ended before. */
+  #end(pending: PendingCall): boolean {
+    const isFirst = this.#pending.delete(pending)
+    if (isFirst) this.#env.letProcessEnd()
+    return isFirst
+  }
+
+  #giveUpLate(): void {
+    const now = this.#env.now()
+    let next = Infinity
+    for (const pending of this.#pending) {
+      const { heard, sentAt, timeoutMs } = pending
+      if (pending.giveUpAt <= now) pending.giveUpAt = heard.silentFrom(sentAt) + timeoutMs
+      if (pending.giveUpAt <= now) pending.giveUp()
+      else next = Math.min(next, pending.giveUpAt)
+    }
+    if (next < Infinity) this.#agenda.by(next)
+  }
+
+  /** Ends the timer. */
+  stop(): void {
+    this.#agenda.stop()
+  }
+
+  /** As `start`, with a promise. */
+  within<T>(timeoutMs: number, call: () => Answer<T>, heard = this.#heard): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      let cancel: Cancel = nothing
-      const fail = (error: unknown): void => {
-        cancel()
-        reject(error)
-      }
-      const sentAt = this.#env.now()
-      const succeed = (value: T): void => {
-        cancel()
-        heard.note(sentAt, this.#env.now())
-        resolve(value)
-      }
-      const waitFor = (ms: number): void => {
-        cancel = this.#env.timer(ms, onTime, { keepAlive: true })
-      }
-      const onTime = (): void => {
-        const leftMs = heard.silentFrom(sentAt) + timeoutMs - this.#env.now()
-        if (leftMs > 0) waitFor(leftMs)
-        else reject(this.silent(timeoutMs))
-      }
-      const start = (): void => {
-        waitFor(timeoutMs)
-        call().then(succeed, fail)
-      }
-      try {
-        // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
-        detached(start)
-      } catch (error) {
-        fail(error)
-      }
+      this.start(timeoutMs, call, { onAnswer: resolve, onFailure: reject }, heard)
     })
   }
 
@@ -114,22 +159,21 @@ export class Calls {
   }
 
   /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
-  async repeated<T>(
-    deadline: number,
-    call: (attempt: number) => Promise<T>,
-    heard = this.#heard,
-  ): Promise<T> {
-    const startedAt = this.#env.now()
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.within(this.oneCallUntil(deadline), () => call(attempt), heard)
-      } catch (error) {
-        const pauseMs = this.retryInMs(attempt)
-        if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline)
-          throw this.unavailable(error, { since: startedAt })
-        await this.pause(pauseMs)
+  repeated<T>(deadline: number, call: (attempt: number) => Answer<T>, heard = this.#heard): Promise<T> {
+    const since = this.#env.now()
+    return new Promise<T>((resolve, reject) => {
+      const send = (attempt: number): void => {
+        const onFailure = (error: unknown): void => {
+          const pauseMs = this.retryInMs(attempt)
+          if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline)
+            return reject(this.unavailable(error, { since }))
+          void this.pause(pauseMs).then(() => send(attempt + 1))
+        }
+        const listener = { onAnswer: resolve, onFailure }
+        this.start(this.oneCallUntil(deadline), () => call(attempt), listener, heard)
       }
-    }
+      send(1)
+    })
   }
 
   /** How long one of several attempts may take: the last one ends with the deadline. */

@@ -12,55 +12,60 @@ export class Claims {
   }
 
   start(lease: Lease, mode: ClaimMode): void {
-    const { env, capabilities, news, leases } = this.#engine
+    const { env, capabilities, calls, leases } = this.#engine
     // Registered before anything is sent: the push of a grant may overtake the answer.
     leases.set(lease.id, lease)
     lease.turn.ask(lease.successors.fencesWanted(lease))
-    lease.asked(env.now(), capabilities.perHoldLease)
-    if (!capabilities.answersAtOnce) return void this.#ask(lease, mode)
-    try {
-      const reply = this.#send(lease, mode)
-      if (reply instanceof Promise) void this.#ask(lease, mode, reply)
-      else news.onClaimReply(lease, reply, lease.acknowledgedAt)
-    } catch (error) {
-      this.#fail(lease, error)
-    }
+    const now = env.now()
+    lease.asked(now, capabilities.perHoldLease)
+    this.#send({ lease, mode, attempt: 1, deadline: now + calls.storeTimeoutMs }, now)
   }
 
-  /** Never rejects. `first`: the attempt that is under way. */
-  async #ask(lease: Lease, mode: ClaimMode, first?: Promise<ClaimReply>): Promise<void> {
-    const { env, calls, news } = this.#engine
-    let sentAt = lease.acknowledgedAt
-    const deadline = sentAt + calls.storeTimeoutMs
-    for (let attempt = 1; lease.phase === 'asking'; attempt++) {
-      try {
-        const send = async (): Promise<ClaimReply> => (attempt === 1 && first) || this.#send(lease, mode)
-        const reply = await calls.within(calls.oneCallUntil(deadline), send)
-        if (lease.phase === 'asking') news.onClaimReply(lease, reply, sentAt)
-        return
-      } catch (error) {
-        if (lease.phase !== 'asking') return
-        lease.heartbeat.unanswered(sentAt, error)
-        const pauseMs = calls.retryInMs(attempt)
-        if (!isRetryable(error) || env.now() + pauseMs >= deadline) return this.#fail(lease, error)
-        await calls.pause(pauseMs)
-        sentAt = env.now()
-      }
+  #send(claim: Claiming, sentAt: number): void {
+    const { calls, connection, floors, capabilities } = this.#engine
+    const { lease, mode, deadline } = claim
+    const send = (): Answer<ClaimReply> =>
+      connection.claim(lease.claimRequest(mode, floors.of(lease.resource)))
+    const listener = {
+      onAnswer: (reply: ClaimReply) => this.#onAnswer(lease, reply, sentAt),
+      onFailure: (error: unknown) => this.#onFailure(claim, error, sentAt),
+      onLate: (reply: ClaimReply) => this.#giveBackUnwanted(lease, reply),
     }
+    if (!capabilities.answersAtOnce) return calls.start(calls.oneCallUntil(deadline), send, listener)
+    const answer = send()
+    if (answer instanceof Promise) calls.start(calls.oneCallUntil(deadline), () => answer, listener)
+    else listener.onAnswer(answer)
   }
 
-  /** An answer that finds the request gone, however late, gives back what it brings. */
-  #send(lease: Lease, mode: ClaimMode): Answer<ClaimReply> {
-    const { connection, floors, leases } = this.#engine
-    const answer = connection.claim(lease.claimRequest(mode, floors.of(lease.resource)))
-    if (!(answer instanceof Promise)) return answer
-    return answer.then((reply) => {
-      if (!leases.has(lease.id) && reply.status !== 'refused') void this.#engine.withdraw(lease)
-      return reply
+  #onAnswer(lease: Lease, reply: ClaimReply, sentAt: number): void {
+    if (lease.phase === 'asking') this.#engine.news.onClaimReply(lease, reply, sentAt)
+    else this.#giveBackUnwanted(lease, reply)
+  }
+
+  /** An answer that finds its request gone, however late, gives back what it brings. */
+  #giveBackUnwanted(lease: Lease, reply: ClaimReply): void {
+    const isGone = !this.#engine.leases.has(lease.id)
+    if (isGone && reply.status !== 'refused') void this.#engine.withdraw(lease)
+  }
+
+  #onFailure(claim: Claiming, error: unknown, sentAt: number): void {
+    const { env, calls } = this.#engine
+    const { lease, attempt, deadline } = claim
+    if (lease.phase !== 'asking') return
+    lease.heartbeat.unanswered(sentAt, error)
+    const pauseMs = calls.retryInMs(attempt)
+    if (!isRetryable(error) || env.now() + pauseMs >= deadline)
+      return lease.successors.onFailure(lease, this.#engine.unavailable(lease, error))
+    void calls.pause(pauseMs).then(() => {
+      if (lease.phase === 'asking') this.#send({ ...claim, attempt: attempt + 1 }, env.now())
     })
   }
+}
 
-  #fail(lease: Lease, cause: unknown): void {
-    lease.successors.onFailure(lease, this.#engine.unavailable(lease, cause))
-  }
+/** A lease that is being asked for. */
+interface Claiming {
+  readonly lease: Lease
+  readonly mode: ClaimMode
+  readonly attempt: number
+  readonly deadline: number
 }

@@ -71,7 +71,7 @@ export class Closing {
     pulse.stop()
     await releases.allSent()
     const leftMs = Math.max(LEAST_CLOSE_MS, deadline - env.now())
-    await calls.within(leftMs, () => connection.close())
+    await calls.within(leftMs, () => connection.close()).finally(() => calls.stop())
   }
 
   #takeAway(lease: Lease): void {

@@ -65,9 +65,11 @@ export class Cohorts {
 
   forget(cohort: Cohort): void {
     const { resource } = cohort.pattern.spec
-    const others = this.on(resource).filter((other) => other !== cohort)
-    if (others.length > 0) this.#byResource.set(resource, others)
-    else this.#byResource.delete(resource)
+    const known = this.#byResource.get(resource)
+    if (known === cohort) this.#byResource.delete(resource)
+    if (!Array.isArray(known)) return
+    const [first, ...others] = known.filter((other) => other !== cohort)
+    if (first) this.#byResource.set(resource, others.length > 0 ? [first, ...others] : first)
   }
 
   /** Fails every request that waits. */

@@ -13,7 +13,6 @@ import { aborted, type Limits } from './limits.js'
 import { Lingering } from './lingering.js'
 import { News } from './news.js'
 import { Operator } from './operator.js'
-import { ProcessHold } from './process-hold.js'
 import { Pulse } from './pulse.js'
 import { Releases } from './releases.js'
 import { type Entry, Request } from './request.js'
@@ -21,6 +20,7 @@ import { Solo } from './solo.js'
 import { type Asked, isAlike, type RequestSpec } from './spec.js'
 import { States } from './states.js'
 import type { Successors } from './successors.js'
+import { mostFences } from './turn.js'
 
 export interface EngineOptions {
   readonly env: Env
@@ -38,7 +38,6 @@ export class Engine {
   readonly calls: Calls
   readonly connection: Connection
   readonly states: States
-  readonly processHold: ProcessHold
   /** By id: every lease that this client may have in a line of the store. */
   readonly leases = new Map<string, Lease>()
   readonly floors = new Floors()
@@ -66,7 +65,6 @@ export class Engine {
       storeTimeoutMs: options.storeTimeoutMs,
       trouble: () => this.connection.trouble?.() ?? null,
     })
-    this.processHold = new ProcessHold(this.env)
     this.clientId = this.env.id()
     this.connection = store.connect({
       id: this.clientId,
@@ -90,7 +88,7 @@ export class Engine {
 
   #start(request: Request): void {
     const { spec, limits } = request
-    const isPassedOn = spec.passOn === 'neighbours' && limits.waitMs > 0 && this.#mostFences > 1
+    const isPassedOn = spec.passOn === 'neighbours' && limits.waitMs > 0 && mostFences(this.capabilities) > 1
     if (isPassedOn) return this.#cohorts.of(request).add(request)
     const idle = limits.waitMs === 0 ? this.lingering.on(spec.resource) : []
     if (idle.some((lease) => this.#serveIdle(lease, request))) return
@@ -113,12 +111,8 @@ export class Engine {
     return true
   }
 
-  get #mostFences(): number {
-    return this.capabilities.maxBlock ?? Infinity
-  }
-
   newLease(asked: Asked, successors: Successors): Lease {
-    return new Lease(this.newId(), asked, successors, this.#mostFences)
+    return new Lease(this.newId(), asked, successors, this.capabilities)
   }
 
   newId(): string {

@@ -1,6 +1,6 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
-import type { Beat, ClaimMode, ClaimRequest, Waiting } from '../contract/store.js'
+import type { Beat, Capabilities, ClaimMode, ClaimRequest, Waiting } from '../contract/store.js'
 import { Heartbeat } from './heartbeat.js'
 import type { Request } from './request.js'
 import { type Asked, isShared, type RequestSpec } from './spec.js'
@@ -55,13 +55,13 @@ export class Lease {
     readonly id: string,
     { spec, info }: Asked,
     readonly successors: Successors,
-    mostFences: number,
+    capabilities: Capabilities,
   ) {
     this.spec = spec
     this.info = info
     this.permits = spec.permits
     this.lingerMs = spec.lingerMs
-    this.turn = new Turn(mostFences)
+    this.turn = new Turn(capabilities)
   }
 
   get resource(): string {
@@ -224,7 +224,7 @@ export class Lease {
     const { leaseMs, presenceMs, permits } = this.spec
     const beat = { resource: this.resource, id: this.id, leaseMs, presenceMs }
     const wanted = this.phase === 'held' ? this.successors.fencesWanted(this) : 0
-    const block = Math.min(wanted, this.turn.furtherFences(this.lingerMs > 0))
+    const block = Math.min(wanted, this.turn.furtherFences)
     if (block > 0) return { ...beat, block }
     // What was given back is repeated: the answer to the first time may have been lost.
     return this.permits < permits ? { ...beat, permits: this.permits } : beat

@@ -19,11 +19,13 @@ export class Lingering {
 
   /** Whether the lease, which has nothing to do, may stay. */
   keeps(lease: Lease): boolean {
-    const now = this.#engine.env.now()
+    const { env, capabilities } = this.#engine
+    const now = env.now()
     const { turn } = lease
     if (lease.lingerMs === 0 || turn.isWanted || !lease.canServeMore(now) || !turn.canGoOn(now)) return false
     // Where the store does not tell whether others wait, it stays for the rest of its turn only.
-    const forMs = turn.isWanted === false ? lease.lingerMs : Math.min(lease.lingerMs, turn.leftMs(now))
+    const isTold = turn.isWanted === false && capabilities.tellsWanted === true
+    const forMs = isTold ? lease.lingerMs : Math.min(lease.lingerMs, turn.leftMs(now))
     lease.lingersUntil ??= now + forMs
     if (lease.lingersUntil <= now) return false
     this.#leases.add(lease)

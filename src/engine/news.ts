@@ -171,9 +171,11 @@ export class News {
       return pulse.hurry(lease)
     }
     lease.granted(fence, validUntil, now)
+    // Before the pulse: readers that were here when the claim was sent use the fences that came with the grant.
+    lease.successors.onAnswer(lease)
+    if (lease.phase !== 'held') return
     if (lease.isAboutToEnd(now)) pulse.hurry(lease)
     else pulse.plan(lease)
-    lease.successors.onAnswer(lease)
   }
 }
 

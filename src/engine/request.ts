@@ -98,7 +98,7 @@ export class Request {
       unwatch()
       endTry()
       this.#stopWaitingForAnswer()
-      if (this.#isWaiting && this.limits.waitMs === Infinity) this.engine.processHold.end()
+      if (this.#isWaiting && this.limits.waitMs === Infinity) env.letProcessEnd()
     }
   }
 
@@ -108,7 +108,7 @@ export class Request {
     if (this.#isWaiting) return
     this.#isWaiting = true
     // Where the wait has an end, its timer keeps the process alive.
-    if (this.limits.waitMs === Infinity) this.engine.processHold.begin()
+    if (this.limits.waitMs === Infinity) this.engine.env.keepProcess()
     this.limits.onWaiting?.()
   }
 

@@ -1,8 +1,10 @@
-/** How many requests one grant serves while others wait in the store. A block of fences is as large. */
+import type { Capabilities } from '../contract/store.js'
+
+/** How many requests one grant serves while others wait in the store. */
 const HOLDS_PER_TURN = 64
 /** For how long it does so. Where holds are longer than a few round trips, passing them on gains little. */
 export const LONGEST_TURN_MS = 50
-/** A lease that lingers reserves more: each hold takes a fence, and nobody else wants the lock. */
+/** How many fences are reserved at once while nobody else waits, and a push would tell of it. */
 const FENCES_WHILE_ALONE = 1024
 
 /** How long a lease may go from request to request, and the fences that it gives out meanwhile. */
@@ -11,7 +13,7 @@ export class Turn {
   block = 1
   /** The present hold was extended, shrunk or exported: the next request must not inherit that. */
   isClosed = false
-  readonly #mostFences: number
+  readonly #capabilities: Capabilities
   #isWanted: boolean | undefined
   #wantedAt = -Infinity
   #nextFence = 0
@@ -19,14 +21,13 @@ export class Turn {
   #grantedAt = 0
   #holds = 0
 
-  /** `mostFences`: how many the store reserves at once. */
-  constructor(mostFences: number) {
-    this.#mostFences = mostFences
+  constructor(capabilities: Capabilities) {
+    this.#capabilities = capabilities
   }
 
   /** The claim is about to be sent, and could use so many fences. */
   ask(fences: number): void {
-    this.block = Math.min(fences, HOLDS_PER_TURN, this.#mostFences)
+    this.block = Math.min(fences, HOLDS_PER_TURN, mostFences(this.#capabilities))
   }
 
   /** The store has granted the claim, with so many fences from `grant` on. */
@@ -93,11 +94,16 @@ export class Turn {
   }
 
   /** How many further fences may be asked for: no more than may still be used. */
-  furtherFences(lingers: boolean): number {
+  get furtherFences(): number {
     if (this.isClosed) return 0
-    const isAlone = this.#isWanted === false
-    const left =
-      isAlone && lingers ? FENCES_WHILE_ALONE : isAlone ? HOLDS_PER_TURN : HOLDS_PER_TURN - this.#holds
-    return Math.min(Math.max(1, left), this.#mostFences)
+    const { tellsWanted } = this.#capabilities
+    const alone = tellsWanted ? FENCES_WHILE_ALONE : HOLDS_PER_TURN
+    const left = this.#isWanted === false ? alone : HOLDS_PER_TURN - this.#holds
+    return Math.min(Math.max(1, left), mostFences(this.#capabilities))
   }
+}
+
+/** How many fences the store reserves at once. */
+export function mostFences({ maxBlock }: Capabilities): number {
+  return maxBlock ?? Infinity
 }

@@ -174,7 +174,7 @@ function checkLinger(lingerMs: number, order: LockOrder, { capabilities, storeNa
     throw invalid(
       "linger needs order: 'cohort': with 'strict' a lock goes to the next one in line, wherever that is",
     )
-  if (capabilities.tellsWanted || lingerMs <= LONGEST_TURN_MS) return
+  if (capabilities.tellsWanted !== undefined || lingerMs <= LONGEST_TURN_MS) return
   const message = `The ${storeName} store cannot tell that others wait, so linger can be at most ${LONGEST_TURN_MS}ms there; use a store that pushes, such as Redis or PostgreSQL`
   throw new HoldfastError('UNSUPPORTED', message, { store: storeName })
 }

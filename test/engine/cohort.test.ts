@@ -14,6 +14,7 @@ function scene(options: HoldfastOptions = {}) {
   const store = memory({ env: world.env({ name: 'server' }) })
   const wire = new InterceptedStore(store)
   const vital = new Set<Cancel>()
+  const holds: Cancel[] = []
   const process = world.env({ name: 'here' })
   const env: Env = {
     now: () => process.now(),
@@ -32,6 +33,15 @@ function scene(options: HoldfastOptions = {}) {
       const cancel = process.timer(ms, fire, { keepAlive })
       if (keepAlive) vital.add(end)
       return end
+    },
+    keepProcess() {
+      const hold = (): void => {}
+      holds.push(hold)
+      vital.add(hold)
+    },
+    letProcessEnd() {
+      const hold = holds.pop()
+      if (hold) vital.delete(hold)
     },
   }
   const here = new Holdfast(wire, { ...options, env })

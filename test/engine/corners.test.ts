@@ -185,6 +185,8 @@ function whoStandsStill() {
     random: () => process.random(),
     id: () => process.id(),
     timer: (ms, run, options) => process.timer(ms, run, options),
+    keepProcess() {},
+    letProcessEnd() {},
   }
   const { slow, wrapped } = withSlowPulse(store)
   const locks = new Holdfast(wrapped, { env })

@@ -116,6 +116,8 @@ export class CountingEnv implements Env {
   random = (): number => systemEnv.random()
   id = (): string => systemEnv.id()
   wallMs = (): number => systemEnv.wallMs() + this.wallOffsetMs
+  keepProcess = (): void => systemEnv.keepProcess()
+  letProcessEnd = (): void => systemEnv.letProcessEnd()
 
   timer(ms: number, run: () => void, options: { keepAlive: boolean }): Cancel {
     let isActive = true

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Holdfast } from '../../primitives/holdfast.js'
+import type { Holdfast, HoldfastOptions } from '../../primitives/holdfast.js'
 import type { Mutex } from '../../primitives/mutex.js'
 import { assertIncreasing, eventually, inTime, pass, rejectsWith } from './checks.js'
 import type { InterceptedStore } from './intercepted-store.js'
@@ -167,12 +167,10 @@ export const lingerCases: readonly CaseSpec[] = [
     title: 'a lock that lingers is renewed, and is asked for anew when it could not be',
     behaviours: [35, 44, 56],
     async run(scene) {
-      const { locks, store } = scene.intercepted({ order: 'cohort', storeTimeout: IMPATIENT_MS })
-      if (!tells(store)) return
-      const lock = locks.mutex('door', { linger: LINGER })
-      const options = { lease: scene.perHoldLease ? RENEWED_MS : LONG_MS }
+      const { lock, store, isTold } = await lingering(scene, { storeTimeout: IMPATIENT_MS })
+      if (!isTold) return
+      const options = { lease: RENEWED_MS }
       const before = await lock.run((hold) => hold.fence, options)
-      if (!scene.perHoldLease) return
       await eventually('a renewal', async () => store.count('pulse') > 1)
       store.hang('pulse')
       await pass(2 * RENEWED_MS)
@@ -188,9 +186,9 @@ export const lingerCases: readonly CaseSpec[] = [
     title: 'a lock lingers only where the store can tell that others wait, and in no strict order',
     behaviours: [14],
     async run(scene) {
-      const { locks, isTold } = await lingering(scene)
+      const { locks, store } = await lingering(scene)
       const make = async (): Promise<Mutex> => locks.mutex('door', { linger: '60ms' })
-      if (isTold) assert.ok(await make())
+      if (store.capabilities.tellsWanted !== undefined) assert.ok(await make())
       else await rejectsWith('UNSUPPORTED', make())
       const strict = async (): Promise<Mutex> => locks.mutex('door', { linger: '1ms', order: 'strict' })
       await rejectsWith('INVALID_ARGUMENT', strict())
@@ -200,22 +198,19 @@ export const lingerCases: readonly CaseSpec[] = [
   },
 ]
 
-function tells(store: InterceptedStore): boolean {
-  return store.capabilities.tellsWanted === true
-}
-
 /** A client whose lock lingers, over a store that counts calls. `isTold`: the store tells it that others wait. */
 async function lingering(
   scene: Scene,
+  options: HoldfastOptions = {},
 ): Promise<{ lock: Mutex; locks: Holdfast; store: InterceptedStore; isTold: boolean }> {
-  const { locks, store } = scene.intercepted({ order: 'cohort', storeTimeout: '30s' })
-  const isTold = tells(store)
-  const lock = locks.mutex('door', isTold ? { linger: LINGER } : {})
-  // A store that listens for pushes says so with its first answers.
-  if (isTold)
-    await eventually('the answer whether others wait', async () => {
-      const reply = await scene.raw().claim(scene.claimOf('elsewhere', 'raw:1', { block: 2 }))
-      return reply.status === 'granted' && reply.isWanted !== undefined
-    })
-  return { lock, locks, store, isTold }
+  const { locks, store } = scene.intercepted({ order: 'cohort', storeTimeout: '30s', ...options })
+  await locks.mutex('elsewhere').run(() => {}, LEASE)
+  const isTold = await hearsOfWaiters(store)
+  return { lock: locks.mutex('door', isTold ? { linger: LINGER } : {}), locks, store, isTold }
+}
+
+/** A store that can push does so soon after the first call. */
+async function hearsOfWaiters({ capabilities }: InterceptedStore): Promise<boolean> {
+  for (let look = 0; look < 40 && capabilities.tellsWanted === false; look++) await pass(50)
+  return capabilities.tellsWanted === true
 }

@@ -65,6 +65,10 @@ export class VirtualProcess implements Env {
     return `${this.name}-${this.#idsMade}`
   }
 
+  keepProcess(): void {}
+
+  letProcessEnd(): void {}
+
   timer(ms: number, run: () => void, _options: { keepAlive: boolean }): Cancel {
     const due = this.now() + Math.max(0, ms)
     let timeMs = Math.max(this.#world.timeMs(), (due - this.#offsetMs) / this.#rate)
