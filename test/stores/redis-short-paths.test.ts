@@ -59,6 +59,14 @@ describeOn('redis', 'the short paths of a Redis line', () => {
     await eventually('the second is told', () => granted.includes('c:2'))
   })
 
+  it('a release after the lease finds nothing also where nobody waits', async () => {
+    await ask('c:1', 100)
+    wallMs += 101
+    expect(await connection.release('door', 'c:1')).toBe(false)
+    expect(await ask('c:2', 1000)).toMatchObject({ status: 'granted' })
+    expect(await connection.release('door', 'c:2')).toBe(true)
+  })
+
   it('a lapsed waiter is skipped', async () => {
     await ask('c:1', 1000)
     await ask('c:2', 100)
