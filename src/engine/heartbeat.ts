@@ -19,9 +19,12 @@ export class Heartbeat {
     this.silentBecause = cause
   }
 
-  /** The store has said how many wait ahead. Gives how long that has not changed: for ever, at first. */
+  /**
+   * The store has said how many wait ahead. Gives how long that has not changed. A new waiter counts
+   * as one whose line has just moved: on a hot lock its turn comes soon.
+   */
   noteAhead(ahead: number, now: number): number {
-    if (this.#ahead !== null && ahead !== this.#ahead) this.#aheadChangedAt = now
+    if (ahead !== this.#ahead) this.#aheadChangedAt = now
     this.#ahead = ahead
     return now - this.#aheadChangedAt
   }
