@@ -17,7 +17,7 @@ export interface ServerErrors {
   meaningOf(error: unknown, message: string): ServerAnswer | null
 }
 
-export interface ServerAnswer {
+interface ServerAnswer {
   /** For people: what has failed, and what to do about it. */
   readonly text: string
   /** Whether the same call may succeed later. */
