@@ -7,7 +7,10 @@ export const Perms = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 
 /** Anyone may do everything. */
 export const OPEN: readonly Acl[] = [{ perms: Perms.all, scheme: 'world', id: 'anyone' }]
 
-/** Only the user that is authenticated on the connection which creates the node may do anything with it. */
+/**
+ * Only the user that is authenticated on the connection which creates the node may do anything with
+ * it.
+ */
 export const CREATOR_ALL: readonly Acl[] = [{ perms: Perms.all, scheme: 'auth', id: '' }]
 
 /**

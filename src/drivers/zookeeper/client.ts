@@ -21,7 +21,10 @@ export interface CallOptions {
 }
 
 export interface ReadOptions extends CallOptions {
-  /** Called once, at the next change. Kept over reconnects; dropped without a call when the session ends. */
+  /**
+   * Called once, at the next change. Kept over reconnects; dropped without a call when the session
+   * ends.
+   */
   watch?: WatchListener | undefined
 }
 
@@ -58,10 +61,10 @@ export type MultiOperation =
 const ANY_VERSION = -1
 
 /**
- * One ZooKeeper session, made for locks: it leaves servers that are stalled for another one, sets its watches again on
- * each connection, authenticates before anything else, and never repeats a request by itself. It connects at the first
- * request; several callers may share it. When the session has expired, make a new client. Needs servers of version 3.5
- * or later.
+ * One ZooKeeper session, made for locks: it leaves servers that are stalled for another one, sets
+ * its watches again on each connection, authenticates before anything else, and never repeats a
+ * request by itself. It connects at the first request; several callers may share it. When the
+ * session has expired, make a new client. Needs servers of version 3.5 or later.
  *
  * @example
  * ```ts
@@ -94,8 +97,8 @@ export class ZooKeeperClient {
   }
 
   /**
-   * The leader counts the session's timeout from this monotonic time, or from a later one: the latest `touchedAt` of all
-   * answered writes. -Infinity before the first one.
+   * The leader counts the session's timeout from this monotonic time, or from a later one: the
+   * latest `touchedAt` of all answered writes. -Infinity before the first one.
    */
   get touchedAt(): number {
     return this.#session.touchedAt
@@ -106,7 +109,9 @@ export class ZooKeeperClient {
     return this.#session.lastFailure
   }
 
-  /** Calls the listener with news of the session, from now on. Returns what ends the subscription. */
+  /**
+   * Calls the listener with news of the session, from now on. Returns what ends the subscription.
+   */
   subscribe(listener: SessionListener): () => void {
     return this.#session.subscribe(listener)
   }
@@ -159,7 +164,10 @@ export class ZooKeeperClient {
     return this.#ask('setAcl', path, options, () => operations.setAcl(this.#toServer(path), acl, version))
   }
 
-  /** All operations or none: then it fails with the error of the one that failed, whose position is `index`. */
+  /**
+   * All operations or none: then it fails with the error of the one that failed, whose position is
+   * `index`.
+   */
   async multi(
     asked: readonly MultiOperation[],
     options: CallOptions = {},
@@ -172,7 +180,10 @@ export class ZooKeeperClient {
     return { ...answer, results }
   }
 
-  /** Resolves when the server has caught up with the leader: later reads see everything that was written before. */
+  /**
+   * Resolves when the server has caught up with the leader: later reads see everything that was
+   * written before.
+   */
   sync(path = '/', options: CallOptions = {}): Promise<Answer> {
     return this.#ask('sync', path, options, () => operations.sync(this.#toServer(path)))
   }

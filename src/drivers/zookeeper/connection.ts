@@ -48,7 +48,9 @@ export interface ConnectionSettings {
 const TICKS = 12
 /** A ping is sent after so many ticks without any request. */
 const PING_AFTER = 2
-/** After so many ticks without an answer that is owed, the connection is suspected, then given up. */
+/**
+ * After so many ticks without an answer that is owed, the connection is suspected, then given up.
+ */
 const SUSPECT_AFTER = 2
 const STALLED_AFTER = 5
 
@@ -57,7 +59,9 @@ const READ_BYTES = 64 * 1024
 
 const PING = frame((out) => out.int(Xid.ping).int(Op.ping))
 
-/** One socket to one server. It ends when the server stops answering, even if the socket stays open. */
+/**
+ * One socket to one server. It ends when the server stops answering, even if the socket stays open.
+ */
 export class ServerConnection {
   /** Monotonic time of the last answer. */
   heardAt: number
@@ -76,7 +80,7 @@ export class ServerConnection {
   #silentTicks = 0
   #idleTicks = 0
   #isEnded = false
-  #isCorked = false
+  #unsent: Buffer[] = []
 
   constructor(settings: ConnectionSettings, listener: ConnectionListener) {
     const { host, tls, env, openWithinMs, tickMs } = settings
@@ -119,7 +123,9 @@ export class ServerConnection {
     this.#listener.onEnd(reason)
   }
 
-  /** Everything is read into one buffer: a stream would allocate one of that size for each answer. */
+  /**
+   * Everything is read into one buffer: a stream would allocate one of that size for each answer.
+   */
   #connectTcp(): Socket {
     const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
     const callback = (size: number): boolean => {
@@ -140,15 +146,16 @@ export class ServerConnection {
 
   /** What is sent in one turn of the event loop leaves in one packet. */
   #write(bytes: Buffer): void {
-    if (!this.#isCorked) {
-      this.#isCorked = true
-      this.#socket.cork()
-      process.nextTick(() => {
-        this.#isCorked = false
-        this.#socket.uncork()
-      })
-    }
-    this.#socket.write(bytes)
+    if (this.#unsent.length === 0) process.nextTick(this.#flush)
+    this.#unsent.push(bytes)
+  }
+
+  readonly #flush = (): void => {
+    const unsent = this.#unsent
+    this.#unsent = []
+    if (this.#isEnded) return
+    if (unsent.length > 1) this.#socket.write(Buffer.concat(unsent))
+    else for (const bytes of unsent) this.#socket.write(bytes)
   }
 
   #onData(chunk: Buffer): void {
@@ -211,7 +218,10 @@ export class ServerConnection {
     this.#cancelTimer = this.#env.timer(tickMs, tick, { keepAlive: false })
   }
 
-  /** Silence is counted in ticks, not in time: a pause of this process is one tick, after which arrived data is read. */
+  /**
+   * Silence is counted in ticks, not in time: a pause of this process is one tick, after which
+   * arrived data is read.
+   */
   #onTick(): void {
     const isOwed = this.#owed.size > 0 || this.#pingedAt !== null
     if (isOwed && !this.#hasHeard) this.#silentTicks++

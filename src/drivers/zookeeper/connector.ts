@@ -20,7 +20,10 @@ const LONGEST_RETRY_MS = 1000
 const LEAST_OPEN_MS = 100
 const NO_SESSION: SessionInfo = { id: 0n, password: Buffer.alloc(16), timeoutMs: 0 }
 
-/** Opens the connections of a session, one at a time and each to the next server. Pauses between rounds that fail. */
+/**
+ * Opens the connections of a session, one at a time and each to the next server. Pauses between
+ * rounds that fail.
+ */
 export class Connector {
   readonly #settings: ConnectorSettings
   #connection: ServerConnection | null = null

@@ -1,4 +1,7 @@
-/** The codes of all errors of the client. The first group comes from the server, the second is our own. */
+/**
+ * The codes of all errors of the client. The first group comes from the server, the second is our
+ * own.
+ */
 export type ZooKeeperErrorCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'
@@ -59,8 +62,8 @@ export interface ZooKeeperErrorDetails {
 }
 
 /**
- * The one error class of the client. Branch on `code`. If `maybeDone` is true, find out whether the request was carried
- * out before you repeat it.
+ * The one error class of the client. Branch on `code`. If `maybeDone` is true, find out whether the
+ * request was carried out before you repeat it.
  *
  * @example
  * ```ts

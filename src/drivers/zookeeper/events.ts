@@ -4,9 +4,15 @@ import type { ZooKeeperError } from './errors.js'
 export type SessionEvent =
   /** The session is open. */
   | { readonly type: 'connected' }
-  /** The connection broke, or an answer is due and none has come since that monotonic time. The session may be alive or not. */
+  /**
+   * The connection broke, or an answer is due and none has come since that monotonic time. The
+   * session may be alive or not.
+   */
   | { readonly type: 'suspected'; readonly since: number }
-  /** The servers answer again, on the old connection or a new one; the session and its watches are the same. */
+  /**
+   * The servers answer again, on the old connection or a new one; the session and its watches are
+   * the same.
+   */
   | { readonly type: 'reconnected' }
   /** The server has ended the session, and its ephemeral nodes with it. Make a new client. */
   | { readonly type: 'expired' }

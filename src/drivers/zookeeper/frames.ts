@@ -1,6 +1,6 @@
 import { JuteWriter } from './jute.js'
 
-/** More than any sensible answer; a greater length means that this is no ZooKeeper server, or the stream is out of step. */
+/** More than any answer has. A greater length means that the peer is not a ZooKeeper server. */
 const LONGEST_FRAME_BYTES = 64 * 1024 * 1024
 
 const LENGTH_BYTES = 4
@@ -22,34 +22,37 @@ export class FrameSplitter {
   #needed = LENGTH_BYTES
 
   /**
-   * The frames that are complete with this chunk, without their lengths: parts of it, to be read before its bytes are used again.
-   * Throws where the stream makes no sense.
+   * The frames that are complete with this chunk, without their lengths. They share its memory:
+   * read them before it is used again. Throws if the stream is not ZooKeeper's.
    */
   push(chunk: Buffer): Buffer[] {
     this.#size += chunk.length
-    // Joined only when a whole frame is there: joining at each chunk would make a large answer quadratic.
+    // Joined only when a whole frame is there: joining at each chunk would make a large answer
+    // quadratic.
     if (this.#size < this.#needed) {
       this.#chunks.push(Buffer.from(chunk))
       return []
     }
     const frames: Buffer[] = []
-    let rest = this.#chunks.length === 0 ? chunk : Buffer.concat([...this.#chunks, chunk])
+    const bytes = this.#chunks.length === 0 ? chunk : Buffer.concat([...this.#chunks, chunk])
+    let start = 0
     for (;;) {
       this.#needed = LENGTH_BYTES
-      if (rest.length < LENGTH_BYTES) break
-      this.#needed += lengthOf(rest)
-      if (rest.length < this.#needed) break
-      frames.push(rest.subarray(LENGTH_BYTES, this.#needed))
-      rest = rest.subarray(this.#needed)
+      if (start + LENGTH_BYTES > bytes.length) break
+      this.#needed += lengthAt(bytes, start)
+      if (start + this.#needed > bytes.length) break
+      frames.push(bytes.subarray(start + LENGTH_BYTES, start + this.#needed))
+      start += this.#needed
     }
-    this.#chunks = rest.length > 0 ? [Buffer.from(rest)] : []
-    this.#size = rest.length
+    this.#size = bytes.length - start
+    if (this.#chunks.length > 0) this.#chunks = []
+    if (this.#size > 0) this.#chunks.push(Buffer.from(bytes.subarray(start)))
     return frames
   }
 }
 
-function lengthOf(bytes: Buffer): number {
-  const length = bytes.readInt32BE()
+function lengthAt(bytes: Buffer, offset: number): number {
+  const length = bytes.readInt32BE(offset)
   if (length < 0 || length > LONGEST_FRAME_BYTES)
     throw new RangeError(
       `A frame of ${length} bytes: is this a ZooKeeper server, with or without TLS as configured?`,

@@ -8,7 +8,7 @@ export interface Host {
   readonly port: number
 }
 
-/** `host1:2181,[::1]:2182/chroot` in its parts. */
+/** Parses `host1:2181,[::1]:2182/chroot`. */
 export function parseServers(servers: string): { hosts: Host[]; chroot: string } {
   const slash = servers.indexOf('/')
   const list = slash < 0 ? servers : servers.slice(0, slash)
@@ -29,7 +29,7 @@ function parseHost(text: string, servers: string): Host {
   return { host, port: number }
 }
 
-/** The servers in random order, for ever. The one that failed last is tried again last. */
+/** The servers in random order, round and round. */
 export class HostRing {
   readonly #hosts: Host[]
   #next = 0

@@ -1,4 +1,7 @@
-/** Writes the primitive types of jute, ZooKeeper's serialisation: big-endian, strings and buffers with their length in front. */
+/**
+ * Writes the primitive types of jute, ZooKeeper's serialisation: big-endian, lengths before
+ * contents.
+ */
 export class JuteWriter {
   #buffer = Buffer.allocUnsafe(256)
   #length = 0
@@ -52,7 +55,7 @@ export class JuteWriter {
   }
 }
 
-/** Reads the primitive types of jute. Text that ends too early throws a RangeError. */
+/** Reads the primitive types of jute. Throws a RangeError if the bytes end too early. */
 export class JuteReader {
   readonly #bytes: Buffer
   #offset = 0
@@ -73,7 +76,7 @@ export class JuteReader {
     return value
   }
 
-  /** A long that is known to fit a number: quicker by far. */
+  /** A long that is known to fit a number: much faster. */
   longNumber(): number {
     return this.int() * 2 ** 32 + (this.int() >>> 0)
   }
@@ -82,7 +85,7 @@ export class JuteReader {
     return this.#bytes.readUInt8(this.#offset++) !== 0
   }
 
-  /** A copy, so that a small value does not keep the whole chunk of the network alive. jute's null is read as empty. */
+  /** A copy, because the connection reuses the bytes. jute's null is read as empty. */
   buffer(): Buffer {
     return Buffer.from(this.#slice())
   }

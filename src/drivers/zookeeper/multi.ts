@@ -11,7 +11,7 @@ export type MultiFields =
   | { readonly type: 'set'; readonly path: string; readonly data: Uint8Array; readonly version: number }
   | { readonly type: 'check'; readonly path: string; readonly version: number }
 
-/** What became of one operation of a multi, in the order of the operations. */
+/** The result of one operation of a multi. */
 export type MultiResult =
   /** Without a stat, as servers up to 3.8 give none here; its `czxid` is the answer's `zxid`. */
   | { readonly type: 'create'; readonly path: string }
@@ -19,10 +19,13 @@ export type MultiResult =
   | { readonly type: 'delete' }
   | { readonly type: 'check' }
 
-/** The error of those that failed only because another one did (`RUNTIMEINCONSISTENCY`), or came before it (`OK`). */
+/** Operations before the one that failed have `OK`, those after it `RUNTIMEINCONSISTENCY`. */
 const NOT_THE_CAUSE = new Set([0, -2])
 
-/** All or nothing. A multi that fails throws the error of the operation that was the cause, with the path as it was `asked` for. */
+/**
+ * All or nothing. On failure it throws the error of the operation that failed, with its path in
+ * `asked`.
+ */
 export function multi(
   operations: readonly MultiFields[],
   asked: readonly { type: string; path: string }[],

@@ -14,13 +14,13 @@ export type CreateMode =
 /** One kind of request: how it is written and how its answer is read. Paths are the server's. */
 export interface Operation<T> {
   readonly op: number
-  /** Writes change something: where the answer is lost, it is not known whether they did. */
+  /** If the answer to a write is lost, it is unknown whether it was carried out. */
   readonly isWrite: boolean
   write(out: JuteWriter): void
   read(input: JuteReader): T
   /** The kind of watch that it sets if it succeeds. */
   readonly watch?: WatchKind
-  /** The answer where there is no node, if that is an answer and not an error. */
+  /** The answer if there is no node, where that is not an error. */
   readonly absent?: { readonly value: T; readonly watch: WatchKind }
 }
 
@@ -39,7 +39,7 @@ export interface CreateFields {
   readonly mode: CreateMode
 }
 
-/** Which of the create operations makes such a node: containers have one of their own. */
+/** Containers have a create operation of their own. */
 export function createOp(mode: CreateMode): number {
   return mode === 'container' ? Op.createContainer : Op.create2
 }

@@ -8,19 +8,31 @@ import { type Host, HostRing } from './hosts.js'
 import type { SessionSettings } from './session.js'
 
 export interface ZooKeeperOptions {
-  /** How long the session lives without a sign of life from us; the server may set another one. Default: 10 s. */
+  /**
+   * How long the session lives without a sign of life from us; the server may set another one.
+   * Default: 10 s.
+   */
   sessionTimeout?: Duration | undefined
-  /** How long a request waits for its answer, also while there is no connection. Default: `sessionTimeout`. */
+  /**
+   * How long a request waits for its answer, also while there is no connection. Default:
+   * `sessionTimeout`.
+   */
   requestTimeout?: Duration | undefined
   /** How long `close` tries to end the session on the server. Default: 2 s. */
   closeTimeout?: Duration | undefined
-  /** The servers' `tickTime`: they need up to half of it to tell their leader of a sign of life. Default: 2 s, as theirs. */
+  /**
+   * The servers' `tickTime`: they need up to half of it to tell their leader of a sign of life.
+   * Default: 2 s, as theirs.
+   */
   tick?: Duration | undefined
   /** Sent on every connection before anything else. */
   auth?: readonly Credentials[] | undefined
   /** `true`, or options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). Default: no TLS. */
   tls?: boolean | ConnectionOptions | undefined
-  /** How many requests may wait for an answer or for a connection; more are refused. Default: 100 000. */
+  /**
+   * How many requests may wait for an answer or for a connection; more are refused. Default: 100
+   * 000.
+   */
   maxRequests?: number | undefined
   /** The largest request that is sent; the servers' `jute.maxbuffer`. Default: 1 048 575. */
   maxRequestBytes?: number | undefined

@@ -1,6 +1,6 @@
 import type { JuteReader, JuteWriter } from './jute.js'
 
-/** What ZooKeeper knows of a node (`org.apache.zookeeper.data.Stat`). */
+/** The metadata of a node (`org.apache.zookeeper.data.Stat`). */
 export interface Stat {
   /** The transaction that created the node. */
   readonly czxid: bigint
@@ -36,7 +36,7 @@ export interface ConnectRequest {
 }
 
 export interface ConnectResponse {
-  /** 0 or less: there is no such session any more. */
+  /** 0 or less: the session has expired. */
   readonly timeoutMs: number
   readonly sessionId: bigint
   readonly password: Buffer
@@ -64,7 +64,7 @@ const PROTOCOL_VERSION = 0
 
 export function writeConnectRequest(out: JuteWriter, request: ConnectRequest): void {
   out.int(PROTOCOL_VERSION).long(request.lastZxid).int(request.timeoutMs).long(request.sessionId)
-  // Not read-only: a server without a quorum would otherwise serve us what may be long gone.
+  // Not read-only: a server without a quorum would answer with outdated data.
   out.buffer(request.password).bool(false)
 }
 

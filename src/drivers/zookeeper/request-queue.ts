@@ -10,7 +10,10 @@ export interface RequestLimits {
   readonly env: Env
 }
 
-/** The open requests of one session: numbers them, ends them at their deadlines, and keeps those that are not sent yet. */
+/**
+ * The open requests of one session: numbers them, ends them at their deadlines, and keeps those
+ * that are not sent yet.
+ */
 export class RequestQueue {
   readonly #limits: RequestLimits
   readonly #lastFailure: () => Error | undefined
@@ -18,7 +21,9 @@ export class RequestQueue {
   #openCount = 0
   #nextXid: number
 
-  /** `lastFailure`: why requests are not answered, for the error of those that reach their deadline. */
+  /**
+   * `lastFailure`: why requests are not answered, for the error of those that reach their deadline.
+   */
   constructor(limits: RequestLimits, lastFailure: () => Error | undefined) {
     this.#limits = limits
     this.#lastFailure = lastFailure

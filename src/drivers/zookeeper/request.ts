@@ -13,9 +13,9 @@ export interface Answer {
   /** Monotonic milliseconds (of the client's `env`) just before the request was sent. */
   readonly sentAt: number
   /**
-   * For a write: the leader counts the session's timeout from this monotonic time, or from a later one. It is earlier
-   * than `sentAt`, because a write that a follower forwards is no sign of life to the leader; followers report those
-   * apart, each half a tick.
+   * For a write: the leader counts the session's timeout from this monotonic time, or from a later
+   * one. It is earlier than `sentAt`, because a write that a follower forwards is no sign of life
+   * to the leader; followers report those apart, each half a tick.
    */
   readonly touchedAt: number
 }
@@ -75,7 +75,10 @@ export class PendingRequest<T extends object> implements Exchange {
     })
   }
 
-  /** `knownAt`: the last sign of life that the leader knows of when it handles a request that is sent now. */
+  /**
+   * `knownAt`: the last sign of life that the leader knows of when it handles a request that is
+   * sent now.
+   */
   sending(xid: number, now: number, knownAt: number): void {
     this.xid = xid
     this.sentAt = now

@@ -18,7 +18,10 @@ export interface SessionSettings extends ConnectorSettings, RequestLimits {
 
 type SessionEnd = SessionEvent & { type: 'expired' | 'closed' }
 
-/** One session over any number of connections, one at a time. Once it has expired or was closed, it never comes back. */
+/**
+ * One session over any number of connections, one at a time. Once it has expired or was closed, it
+ * never comes back.
+ */
 export class ZooKeeperSession implements ConnectionListener {
   readonly watches = new ZooKeeperWatches()
   readonly #settings: SessionSettings
@@ -66,7 +69,10 @@ export class ZooKeeperSession implements ConnectionListener {
     else this.#accept(request)
   }
 
-  /** Tells the server to end the session; if none answers in time, the session is left to expire. Never fails. */
+  /**
+   * Tells the server to end the session; if none answers in time, the session is left to expire.
+   * Never fails.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

@@ -7,9 +7,10 @@ interface Touch {
 }
 
 /**
- * The signs of life on one connection, to know since when the leader counts the session's timeout. Our server notes each
- * request or ping, and reports them to the leader when the leader asks, each half a tick. So when the leader handles a
- * write, it knows of everything that our server had answered a tick before. Opening a connection asks the leader itself.
+ * The signs of life on one connection, to know since when the leader counts the session's timeout.
+ * Our server notes each request or ping, and reports them to the leader when the leader asks, each
+ * half a tick. So when the leader handles a write, it knows of everything that our server had
+ * answered a tick before. Opening a connection asks the leader itself.
  */
 export class Touches {
   readonly #tickMs: number
@@ -27,7 +28,10 @@ export class Touches {
     this.#touches.push({ sentAt, answeredAt: now })
   }
 
-  /** When the last request was sent of which the leader knows when it handles a write that is sent now. */
+  /**
+   * When the last request was sent of which the leader knows when it handles a write that is sent
+   * now.
+   */
   knownAt(now: number): number {
     this.#forget(now)
     return this.#touches[0]?.sentAt ?? -Infinity

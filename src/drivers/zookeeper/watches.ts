@@ -10,7 +10,10 @@ export interface WatchEvent {
 /** Called once, at the next change; set another watch to hear of later ones. Must not throw. */
 export type WatchListener = (event: WatchEvent) => void
 
-/** `data`: of a node that exists. `exists`: of one that does not. `children`: of its list of children. */
+/**
+ * `data`: of a node that exists. `exists`: of one that does not. `children`: of its list of
+ * children.
+ */
 export type WatchKind = 'data' | 'exists' | 'children'
 
 /** Each event's name, and the watches that it fires. */
@@ -21,7 +24,10 @@ const FIRES: Readonly<Record<number, { type: WatchEvent['type']; kinds: readonly
   [EventKind.childrenChanged]: { type: 'children', kinds: ['children'] },
 }
 
-/** Below a server's limit for one request (jute.maxbuffer, a megabyte), with room for the rest of the request. */
+/**
+ * Below a server's limit for one request (jute.maxbuffer, a megabyte), with room for the rest of
+ * the request.
+ */
 const MOST_PATH_BYTES = 128 * 1024
 
 /** The watches of a session, by the server's paths, to be set again on a new connection. */
@@ -43,7 +49,10 @@ export class ZooKeeperWatches {
     else paths.set(path, new Set([listener]))
   }
 
-  /** The listener is not called any more. The server's watch stays until it fires, and is ignored then. */
+  /**
+   * The listener is not called any more. The server's watch stays until it fires, and is ignored
+   * then.
+   */
   remove(path: string, listener: WatchListener): void {
     for (const paths of Object.values(this.#listeners)) {
       const listeners = paths.get(path)

@@ -5,7 +5,15 @@ import { type Departure, isAlone } from './emptied.js'
 import { hasCode, isUncertain } from './failures.js'
 import type { ListedLine } from './line.js'
 import { type ClaimName, lastFenceOf, successorName } from './names.js'
-import { createNode, findNode, removeNode, replaceNodes, touchLine, watchNode } from './node-writes.js'
+import {
+  createNode,
+  findNode,
+  madeNode,
+  removeNode,
+  replaceNodes,
+  touchLine,
+  watchNode,
+} from './node-writes.js'
 import { type MadeNode, OwnNode } from './own-nodes.js'
 import type { ZooKeeperSpace } from './space.js'
 
@@ -16,15 +24,18 @@ const MOST_CREATES = 5
 export type LinePlace = Omit<ClaimName, 'name' | 'id'>
 
 /**
- * One attempt to have a claim in line. It makes the claim's node, replaces and removes it, and finds it again when an
- * answer was lost.
+ * One attempt to have a claim in line. It makes the claim's node, replaces and removes it, and
+ * finds it again when an answer was lost.
  */
 export class ClaimAttempt {
   readonly line: string
   readonly #space: ZooKeeperSpace
   readonly #owner: LineClaim
   readonly #request: ClaimRequest
-  /** Stands in the data of its nodes, which tells them from those of other attempts under the same id. */
+  /**
+   * Stands in the data of its nodes, which tells them from those of other attempts under the same
+   * id.
+   */
   readonly #number: number
   #node: OwnNode | null = null
   #isUncertain = false
@@ -49,20 +60,35 @@ export class ClaimAttempt {
     return this.#isUncertain
   }
 
-  /** Joins the end of the line, and lists it. null: no other claim was there, which needed no list. */
+  /**
+   * Joins the end of the line, and lists it. null: no other claim was there, which needed no list.
+   */
   async join(): Promise<ListedLine | null> {
-    const { joins, own, session } = this.#space
-    let mustOpen = !own.isIn(this.line) || joins.isClosed(this.line)
+    const { joins, own, emptied, session, format } = this.#space
+    const { resource } = this.#request
+    const prefix = `${this.line}/${format.prefix(this.#request)}`
+    let mustOpen = !own.isIn(resource) || joins.isClosed(resource)
     const open = (): void => {
-      if (mustOpen) joins.open(this.line)
+      if (mustOpen) joins.open(resource)
       mustOpen = false
     }
-    const turn = mustOpen ? joins.close(this.line) : null
+    const turn = mustOpen ? joins.close(resource) : null
     if (turn) await turn
     try {
       for (let count = 1; ; count++) {
+        const left = emptied.take(resource)
+        // Both at once: the server handles them in order, so the list has the node and everything
+        // before it.
+        const creating = createNode(this.#space, resource, prefix, this.#data)
+        const listing = left ? null : this.#space.list(resource)
+        listing?.catch(() => {})
+        if (own.isIn(resource)) open()
         try {
-          return await this.#create(open)
+          const made = madeNode(this.#space, this.#request, prefix, await creating)
+          this.#setNode(made).isOriginal = true
+          open()
+          if (left && isAlone(made.claim.sequence, made.zxid, left)) return null
+          return await this.#listed(made, listing)
         } catch (error) {
           if (!hasCode(error, 'NO_NODE') || count === MOST_CREATES) throw error
           await session.makePath(this.line)
@@ -73,25 +99,6 @@ export class ClaimAttempt {
     } finally {
       open()
     }
-  }
-
-  /** `open` lets later claims of this client join. */
-  async #create(open: () => void): Promise<ListedLine | null> {
-    const { emptied, own } = this.#space
-    const { resource } = this.#request
-    const left = emptied.take(resource)
-    // Both at once: the server handles them in order, so the list has the node and everything before it.
-    const creating = createNode(this.#space, this.line, this.#request, this.#data)
-    const listing = left ? null : this.#space.list(resource)
-    listing?.catch(() => {})
-    if (own.isIn(this.line)) open()
-    const made = await creating
-    this.#setNode(made).isOriginal = true
-    open()
-    if (left && isAlone(made.claim.sequence, made.zxid, left)) return null
-    const listed = await (listing ?? this.#space.list(resource))
-    // If the batch was refused, its writes were sent again one by one: then the list came before the node.
-    return listed.find(made.claim.name) ? listed : this.#space.list(resource)
   }
 
   /** Removes the nodes of `others` and takes `place`, in one step. false: they were gone. */
@@ -106,7 +113,7 @@ export class ClaimAttempt {
       const zxid = await replaceNodes(this.#space, this.line, leaving, claim, this.#data)
       if (zxid === null) return false
       this.#tellRevoked(others)
-      this.#setNode({ claim, zxid })
+      this.#setNode({ path: `${this.line}/${claim.name}`, claim, zxid })
       return true
     } catch (error) {
       throw this.#noted(error)
@@ -129,12 +136,15 @@ export class ClaimAttempt {
     return removeNode(this.#space, node, isAnnounced)
   }
 
-  /** Reserves fences above all that the line has given so far; the transaction. null: the node is gone. */
+  /**
+   * Reserves fences above all that the line has given so far; the transaction. null: the node is
+   * gone.
+   */
   async reserve(): Promise<bigint | null> {
     const node = this.#node
     if (!node) return null
     node.isOriginal = false
-    const zxid = await touchLine(this.#space, node)
+    const zxid = await touchLine(this.#space, this.line, node)
     if (zxid !== null) node.lastFence = lastFenceOf(zxid)
     return zxid
   }
@@ -172,7 +182,7 @@ export class ClaimAttempt {
 
   #setNode(made: MadeNode): OwnNode {
     this.forget()
-    const node = new OwnNode(this.#owner, this.line, made)
+    const node = new OwnNode(this.#owner, made)
     this.#node = node
     this.#isUncertain = false
     this.#space.own.add(node)
@@ -186,6 +196,14 @@ export class ClaimAttempt {
       const owner = this.#space.own.at(`${this.line}/${name}`)?.owner
       if (owner !== this.#owner) owner?.lose()
     }
+  }
+
+  async #listed({ claim }: MadeNode, listing: Promise<ListedLine> | null): Promise<ListedLine> {
+    const { resource } = this.#request
+    const listed = await (listing ?? this.#space.list(resource))
+    // If the batch was refused, its writes were sent again one by one: then the list came before
+    // the node.
+    return listed.find(claim.name) ? listed : this.#space.list(resource)
   }
 
   #noted(error: unknown): unknown {

@@ -2,7 +2,7 @@ import { type MultiOperation, ZooKeeperError } from '../../drivers/zookeeper/ind
 import type { SharedSession } from './session.js'
 
 /** A write that was done: its transaction, and the path of the node. */
-interface Written {
+export interface WrittenNode {
   readonly zxid: bigint
   readonly path: string
 }
@@ -11,10 +11,11 @@ interface Written {
 type LineWrite = Extract<MultiOperation, { type: 'create' | 'delete' }>
 
 interface BatchEntry {
+  readonly resource: string
   /** Done before it, in the same transaction. */
   readonly before: readonly MultiOperation[]
   readonly operation: LineWrite
-  readonly resolve: (written: Written) => void
+  readonly resolve: (written: WrittenNode) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -22,25 +23,31 @@ interface BatchEntry {
 const MOST_ENTRIES = 100
 
 /**
- * Sends the joins and leaves of one turn of the event loop as one transaction: the servers log it and vote on it once,
- * whatever its size. A transaction has one number, and so one fence: it has one claim of each line at most.
+ * Sends the joins and leaves of one turn of the event loop as one transaction: the servers log it
+ * and vote on it once, whatever its size. A transaction has one number, and so one fence: it has
+ * one claim of each line at most.
  */
 export class WriteBatch {
   readonly #session: SharedSession
   #entries: BatchEntry[] = []
-  readonly #lines = new Set<string>()
 
   constructor(session: SharedSession) {
     this.#session = session
   }
 
-  /** A write to `line`. It is sent before anything that is requested in a later turn. */
-  write(operation: LineWrite, line: string, before: readonly MultiOperation[] = NOTHING): Promise<Written> {
-    if (this.#lines.has(line) || this.#entries.length === MOST_ENTRIES) this.send()
+  /**
+   * A write to the line of `resource`. It is sent before anything that is requested in a later
+   * turn.
+   */
+  write(
+    operation: LineWrite,
+    resource: string,
+    before: readonly MultiOperation[] = NOTHING,
+  ): Promise<WrittenNode> {
+    if (this.#entries.length === MOST_ENTRIES || this.#has(resource)) this.send()
     if (this.#entries.length === 0) process.nextTick(this.#sendThis)
-    this.#lines.add(line)
     return new Promise((resolve, reject) => {
-      this.#entries.push({ before, operation, resolve, reject })
+      this.#entries.push({ resource, before, operation, resolve, reject })
     })
   }
 
@@ -48,9 +55,12 @@ export class WriteBatch {
   send(): void {
     const entries = this.#entries
     this.#entries = []
-    this.#lines.clear()
     if (entries.length > 1) void this.#sendTogether(entries)
     else for (const entry of entries) this.#sendAlone(entry)
+  }
+
+  #has(resource: string): boolean {
+    return this.#entries.some((entry) => entry.resource === resource)
   }
 
   readonly #sendThis = (): void => this.send()
@@ -58,7 +68,7 @@ export class WriteBatch {
   async #sendTogether(entries: readonly BatchEntry[]): Promise<void> {
     try {
       const written = await this.#multi(entries)
-      for (const [index, { resolve }] of entries.entries()) resolve(written[index] as Written)
+      for (const [index, { resolve }] of entries.entries()) resolve(written[index] as WrittenNode)
     } catch (error) {
       // If one of them is refused, none is done. Sent one by one, they show which ones are refused.
       const isRefused = error instanceof ZooKeeperError && error.index !== undefined
@@ -73,7 +83,8 @@ export class WriteBatch {
     const { operation, resolve, reject } = entry
     const { path } = operation
     const { zk } = this.#session
-    if (entry.before.length > 0) this.#multi([entry]).then(([written]) => resolve(written as Written), reject)
+    if (entry.before.length > 0)
+      this.#multi([entry]).then(([written]) => resolve(written as WrittenNode), reject)
     else if (operation.type === 'create') {
       const { data, acl, mode } = operation
       const created = zk.create(path, { data, acl, mode })
@@ -81,7 +92,7 @@ export class WriteBatch {
     } else zk.delete(path).then(({ zxid }) => resolve({ path, zxid }), reject)
   }
 
-  async #multi(entries: readonly BatchEntry[]): Promise<Written[]> {
+  async #multi(entries: readonly BatchEntry[]): Promise<WrittenNode[]> {
     const operations = entries.flatMap(({ before, operation }) => [...before, operation])
     const { zxid, results } = await this.#session.zk.multi(operations)
     let index = -1

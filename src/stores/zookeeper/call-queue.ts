@@ -1,17 +1,29 @@
-/** Runs calls one at a time, in the order in which they came. */
+/** Lets calls run one at a time, in the order in which they came. */
 export class CallQueue {
   #isBusy = false
   #waiting: (() => void)[] | null = null
 
-  async run<T>(call: () => Promise<T>): Promise<T> {
-    if (this.#isBusy) await this.#turn()
+  /** Resolves when it is this call's turn; null: it is at once. */
+  enter(): Promise<void> | null {
+    if (this.#isBusy) return this.#turn()
     this.#isBusy = true
+    return null
+  }
+
+  /** Exactly once for each `enter`. */
+  leave(): void {
+    const next = this.#waiting?.shift()
+    if (next) next()
+    else this.#isBusy = false
+  }
+
+  async run<T>(call: () => Promise<T>): Promise<T> {
+    const turn = this.enter()
+    if (turn) await turn
     try {
       return await call()
     } finally {
-      const next = this.#waiting?.shift()
-      if (next) next()
-      else this.#isBusy = false
+      this.leave()
     }
   }
 

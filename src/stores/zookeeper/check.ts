@@ -83,7 +83,9 @@ async function checkLatency(session: SharedSession, env: Env): Promise<Finding> 
   return risk(about, `${text} That is slow for locks: give the servers a disk of their own for their log.`)
 }
 
-/** Does everything that needs a permission, with a lock of its own; the error. null: it went well. */
+/**
+ * Does everything that needs a permission, with a lock of its own; the error. null: it went well.
+ */
 export async function tryLock(connection: Connection, resource: string, isOwn: boolean): Promise<unknown> {
   // Long enough for a slow server: the claims must not expire during the check.
   const times = { leaseMs: 30_000, presenceMs: 30_000 }
@@ -140,7 +142,10 @@ export async function checkAccess(
   ]
 }
 
-/** The topmost node on the path of the line below which anyone may make or remove nodes. The root is left out. */
+/**
+ * The topmost node on the path of the line below which anyone may make or remove nodes. The root is
+ * left out.
+ */
 async function firstOpen(zk: ZooKeeperClient, line: string): Promise<string | null> {
   const names = line.split('/').slice(1)
   for (let depth = 1; depth <= names.length; depth++) {

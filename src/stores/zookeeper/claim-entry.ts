@@ -17,17 +17,26 @@ export class ClaimEntry {
     this.#claims = claims
   }
 
-  /** The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line. */
+  /**
+   * The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line.
+   */
   async reply(claim: LineClaim, request: ClaimRequest, callAt: number): Promise<ClaimReply> {
-    if (claim.attempt.isUncertain) await claim.recover()
-    if (claim.state === 'new') {
-      const refusal = await this.#enter(claim, request)
+    const turn = claim.calls.enter()
+    if (turn) await turn
+    try {
+      if (claim.attempt.isUncertain) await claim.recover()
+      if (claim.state === 'waiting') await claim.position.update()
+      const refusal = claim.state === 'new' ? await this.#enter(claim, request) : null
       if (refusal) return refusal
-    } else await claim.position.update()
-    if (request.mode === 'steal') await overtake(this.#space, claim, request)
-    if (claim.state === 'waiting' && request.mode === 'try') return this.#refuse(claim, { reason: 'busy' })
-    if (claim.state !== 'gone') return claimReply(this.#space.session, claim, callAt)
-    // The session ended meanwhile. If the claim got a node in the next session, it has to be removed.
+      if (request.mode === 'steal') await overtake(this.#space, claim, request)
+      if (claim.state === 'waiting' && request.mode === 'try')
+        return await this.#refuse(claim, { reason: 'busy' })
+      if (claim.state !== 'gone') return claimReply(this.#space.session, claim, callAt)
+    } finally {
+      claim.calls.leave()
+    }
+    // The session ended meanwhile. If the claim got a node in the next session, it has to be
+    // removed.
     this.#claims.abandon(claim)
     const message = `The session ended before '${request.resource}' was granted`
     throw new ZooKeeperError('SESSION_EXPIRED', message)
@@ -40,8 +49,11 @@ export class ClaimEntry {
       const entered = await this.#enterAfterLook(claim, request)
       if (entered !== null) return entered === 'in line' ? null : entered
     }
-    const line = await claim.join()
-    if (!line) return null
+    const line = await claim.attempt.join()
+    if (!line) {
+      claim.grantAlone()
+      return null
+    }
     this.#removeStaleMark(resource, line)
     if (!line.agrees(request))
       return this.#refuse(claim, { reason: 'capacity', capacity: line.capacity ?? 0 })
@@ -53,7 +65,7 @@ export class ClaimEntry {
   async #enterAfterLook(claim: LineClaim, request: ClaimRequest): Promise<ClaimReply | 'in line' | null> {
     const { mode, resource, adopts } = request
     // The line has to show the claims that came before this one.
-    await this.#space.joins.drained(this.#space.lineOf(resource))
+    await this.#space.joins.drained(resource)
     if (mode === 'try') {
       // A try that fails leaves no trace, not even for a moment.
       const refusal = refusalIn(await this.#space.list(resource), request)

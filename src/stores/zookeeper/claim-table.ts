@@ -25,7 +25,7 @@ export class ClaimTable {
   }
 
   has(claim: LineClaim): boolean {
-    return this.get(claim.resource, claim.id) === claim
+    return this.#claims.get(claim.key) === claim
   }
 
   [Symbol.iterator](): Iterator<LineClaim> {
@@ -41,15 +41,14 @@ export class ClaimTable {
     const key = keyOf(request.resource, request.id)
     const known = this.#claims.get(key)
     if (known?.isAlive(now)) return known
-    const claim = new LineClaim(this.#space, request, now)
+    const claim = new LineClaim(this.#space, request, key, now)
     if (known) this.abandon(known)
     this.#claims.set(key, claim)
     return claim
   }
 
   delete(claim: LineClaim): void {
-    const key = keyOf(claim.resource, claim.id)
-    if (this.#claims.get(key) === claim) this.#claims.delete(key)
+    if (this.has(claim)) this.#claims.delete(claim.key)
   }
 
   /** The claim's expiry has changed. */
@@ -84,12 +83,9 @@ export class ClaimTable {
     this.clean()
   }
 
-  /** Leaves the line. A removal that fails is retried, also if the engine does not repeat it. */
-  leave(claim: LineClaim): Promise<boolean> {
-    return claim.leave().catch((error) => {
-      this.#leftovers.add(claim)
-      throw error
-    })
+  /** Its removal has failed, and is to be retried, whether the engine repeats it or not. */
+  addLeftover(claim: LineClaim): void {
+    this.#leftovers.add(claim)
   }
 
   /** Retries the removals that have failed. */

@@ -20,15 +20,20 @@ export type ClaimState = 'new' | 'waiting' | 'held' | 'gone'
 export class LineClaim {
   readonly resource: string
   readonly id: string
+  /** Of resource and id. */
+  readonly key: string
   readonly expiry: ClaimExpiry
   readonly attempt: ClaimAttempt
-  readonly position: LinePosition
   /** The calls of the engine for this claim. */
   readonly calls = new CallQueue()
   readonly #space: ZooKeeperSpace
   readonly #request: ClaimRequest
   #state: ClaimState = 'new'
-  /** The engine may have another claim under the same id by now: no push tells of this one any more. */
+  /** null: it has not had to wait. */
+  #position: LinePosition | null = null
+  /**
+   * The engine may have another claim under the same id by now: no push tells of this one any more.
+   */
   #isAbandoned = false
   /** No other claim was in the line when it was granted. */
   #wasAlone = false
@@ -36,19 +41,24 @@ export class LineClaim {
   #isWanted: boolean | undefined
   #owesMark = false
 
-  constructor(space: ZooKeeperSpace, request: ClaimRequest, now: number) {
+  constructor(space: ZooKeeperSpace, request: ClaimRequest, key: string, now: number) {
     checkBlock(request.block)
     this.#space = space
     this.#request = request
     this.resource = request.resource
     this.id = request.id
+    this.key = key
     this.expiry = new ClaimExpiry(request, now)
     this.attempt = new ClaimAttempt(space, this, request)
-    this.position = new LinePosition(space, this.attempt.line, this)
   }
 
   get state(): ClaimState {
     return this.#state
+  }
+
+  get position(): LinePosition {
+    this.#position ??= new LinePosition(this.#space, this.attempt.line, this)
+    return this.#position
   }
 
   get fence(): number {
@@ -59,14 +69,13 @@ export class LineClaim {
     return this.#state !== 'gone' && this.expiry.at > now
   }
 
-  /** Joins the end of the line, and lists it. null: no other claim was there, so it holds. */
-  async join(): Promise<ListedLine | null> {
-    const line = await this.attempt.join()
-    if (line) return line
+  /** It has joined a line in which no other claim was. */
+  grantAlone(): void {
+    // The session may have ended between the answer and this call.
+    if (this.#state !== 'waiting') return
     this.#wasAlone = true
     this.#isWanted = false
     this.#hold()
-    return null
   }
 
   /** Finds out what became of a write whose answer was lost. */
@@ -77,23 +86,27 @@ export class LineClaim {
 
   /** Catches up with the server, for a pulse or a new connection. */
   async refresh(): Promise<void> {
-    if (this.position.updating) await this.position.updating
+    if (this.#position?.updating) await this.#position.updating
     await this.recover()
     if (this.#state !== 'gone') await this.attempt.watch()
     if (this.#owesMark) await this.#mark()
-    // In a counting line a claim may be next without knowing it: after a resize, no other claim tells it.
-    await this.position.update()
+    // In a counting line a claim may be next without knowing it: after a resize, no other claim
+    // tells it.
+    if (this.#state === 'waiting') await this.position.update()
   }
 
-  /** Lists the line to learn whether others wait, if the engine passes this hold on and so has to know. */
+  /**
+   * Lists the line to learn whether others wait, if the engine passes this hold on and so has to
+   * know.
+   */
   async lookBehind(block = 0): Promise<void> {
     if (this.#state !== 'held' || (block === 0 && this.#request.block === 1)) return
     this.#isWanted = (await this.#space.list(this.resource)).isWanted
   }
 
   /**
-   * Whether others wait for it, if the line was listed for this reply; not for a later one. Claims of this client are
-   * known at any time.
+   * Whether others wait for it, if the line was listed for this reply; not for a later one. Claims
+   * of this client are known at any time.
    */
   takeWanted(): boolean | undefined {
     const isWanted = this.attempt.node?.isFollowed ? true : this.#isWanted
@@ -127,7 +140,7 @@ export class LineClaim {
       this.#forget(isHead && departure !== null)
       return departure !== null
     }
-    this.position.stopWatching()
+    this.#position?.stopWatching()
     return false
   }
 
@@ -138,7 +151,10 @@ export class LineClaim {
       await this.#renewNode(node.claim, { ...node.claim, permits, fence: node.fence })
   }
 
-  /** Reserves a block of fences above all that the line has given; its first. null: the claim is gone. */
+  /**
+   * Reserves a block of fences above all that the line has given; its first. null: the claim is
+   * gone.
+   */
   async reserve(block: number): Promise<number | null> {
     checkBlock(block)
     const zxid = await this.attempt.reserve()
@@ -165,7 +181,10 @@ export class LineClaim {
     if (!this.#isAbandoned) this.#space.push({ type: 'lost', resource: this.resource, id: this.id })
   }
 
-  /** `line` says that it holds. `isOvertaken`: the line gave higher fences than its own to claims before it. */
+  /**
+   * `line` says that it holds. `isOvertaken`: the line gave higher fences than its own to claims
+   * before it.
+   */
   async grant(line: ListedLine, mine: ClaimName, isOvertaken: boolean): Promise<void> {
     if (isOvertaken) await this.#renewNode(mine, { ...mine, fence: null })
     if (this.#state !== 'waiting') return
@@ -173,27 +192,31 @@ export class LineClaim {
     this.#wasAlone = line.claims.length === 1 && !line.pin && !line.mark && this.#space.format.isOwn
     this.#hold()
     if (line.capacity === EXCLUSIVE || line.isLast(mine)) return
-    // The claim behind us is next now, and watches our node: it may have seen us wait before we knew of our grant.
+    // The claim behind us is next now, and watches our node: it may have seen us wait before we
+    // knew of our grant.
     this.#owesMark = true
     void this.#mark().catch(() => {})
   }
 
-  /** What it waits for has changed. `isReleased`: the holder of everything has left, and this claim follows it. */
+  /**
+   * What it waits for has changed. `isReleased`: the holder of everything has left, and this claim
+   * follows it.
+   */
   onPredecessorChange(isReleased: boolean): void {
-    const isSure = isReleased && !this.attempt.isUncertain && !this.position.updating
+    const isSure = isReleased && !this.attempt.isUncertain && !this.#position?.updating
     if (isSure && this.#state === 'waiting') this.#hold()
     else void this.position.update().catch(() => {})
   }
 
   /** The same, of a node of this client. */
   onPredecessorLeft(isReleased: boolean): void {
-    this.position.stopWatching()
+    this.#position?.stopWatching()
     this.onPredecessorChange(isReleased)
   }
 
   #hold(): void {
     this.#state = 'held'
-    this.position.stopWatching()
+    this.#position?.stopWatching()
     this.expiry.grant(this.#space.env.now())
     if (this.expiry.hasWaited && !this.#isAbandoned)
       this.#space.push({ type: 'granted', resource: this.resource, id: this.id, fence: this.fence })
@@ -201,7 +224,7 @@ export class LineClaim {
 
   #forget(wasHead: boolean): void {
     this.attempt.forget(wasHead)
-    this.position.stopWatching()
+    this.#position?.stopWatching()
   }
 
   async #renewNode(name: ClaimName, place: LinePlace): Promise<void> {
@@ -214,7 +237,10 @@ export class LineClaim {
     this.#owesMark = false
   }
 
-  /** Whether claims of other clients are likely to wait for its release, and may take it as their grant. */
+  /**
+   * Whether claims of other clients are likely to wait for its release, and may take it as their
+   * grant.
+   */
   #isAwaited(node: OwnNode): boolean {
     return this.expiry.hasWaited && !node.isFollowed && node.isOriginal && this.#space.format.isOwn
   }

@@ -45,8 +45,23 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     space.session.join(this)
   }
 
-  claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#call(() => this.#claim(request))
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    if (this.#closing) throw closed()
+    try {
+      if (request.mode === 'steal') this.#refuseIfShared('a steal')
+      if (request.mode === 'adopt') this.#refuseIfShared('an adoption')
+      const callAt = this.#space.env.now()
+      const claim = this.#claims.open(request, callAt)
+      this.#claims.schedule(claim)
+      const reply = await this.#entry.reply(claim, request, callAt)
+      if (reply.status === 'refused') this.#claims.delete(claim)
+      // It has expired meanwhile and is being removed: the reply is not true any more.
+      else if (!this.#claims.has(claim)) throw expired(request.resource)
+      else this.#claims.schedule(claim)
+      return reply
+    } catch (error) {
+      throw storeFailure(error)
+    }
   }
 
   pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -61,17 +76,23 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     })
   }
 
-  release(resource: string, id: string): Promise<boolean> {
-    return this.#call(async () => {
-      const claim = this.#claims.get(resource, id)
-      if (!claim) return false
-      const wasAlive = claim.isAlive(this.#space.env.now())
-      return claim.calls.run(async () => {
-        const hasLeft = await this.#claims.leave(claim)
-        this.#claims.delete(claim)
-        return hasLeft && wasAlive
-      })
-    })
+  async release(resource: string, id: string): Promise<boolean> {
+    if (this.#closing) throw closed()
+    const claim = this.#claims.get(resource, id)
+    if (!claim) return false
+    const wasAlive = claim.isAlive(this.#space.env.now())
+    const turn = claim.calls.enter()
+    if (turn) await turn
+    try {
+      const hasLeft = await claim.leave()
+      this.#claims.delete(claim)
+      return hasLeft && wasAlive
+    } catch (error) {
+      this.#claims.addLeftover(claim)
+      throw storeFailure(error)
+    } finally {
+      claim.calls.leave()
+    }
   }
 
   evict(resource: string, fence: number | null): Promise<ClaimView[]> {
@@ -147,22 +168,9 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     for (const claim of this.#claims) if (claim.state !== 'new') void claim.refresh().catch(() => {})
   }
 
-  async #claim(request: ClaimRequest): Promise<ClaimReply> {
-    if (request.mode === 'steal') this.#refuseIfShared('a steal')
-    if (request.mode === 'adopt') this.#refuseIfShared('an adoption')
-    const callAt = this.#space.env.now()
-    const claim = this.#claims.open(request, callAt)
-    this.#claims.schedule(claim)
-    const reply = await claim.calls.run(() => this.#entry.reply(claim, request, callAt))
-    if (reply.status === 'refused') this.#claims.delete(claim)
-    // It has expired meanwhile and is being removed: the reply is not true any more.
-    else if (!this.#claims.has(claim)) throw expired(request.resource)
-    else this.#claims.schedule(claim)
-    return reply
-  }
-
   #refreshing(beats: readonly Beat[], now: number): Promise<void>[] {
-    // Permits that are given back may let others in before the reply: then whether others wait is not known.
+    // Permits that are given back may let others in before the reply: then whether others wait is
+    // not known.
     const isShrinking = beats.some(({ permits }) => permits !== undefined)
     return beats.flatMap((beat) => {
       const claim = this.#inLine(beat, now)
@@ -179,7 +187,8 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     this.#claims.schedule(claim)
     if (claim.state !== 'held') return beatReply(session, claim, callAt)
     const { permits, block } = beat
-    // On a shared line a writer that becomes a reader keeps its node, and so excludes everybody: that is safe.
+    // On a shared line a writer that becomes a reader keeps its node, and so excludes all others:
+    // that is safe.
     const isShrinking = permits !== undefined && format.isOwn
     // One after the other: a second pulse would not find the node that the first one has replaced.
     if (isShrinking) await claim.calls.run(() => claim.shrink(permits))

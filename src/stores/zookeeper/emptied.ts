@@ -9,12 +9,13 @@ export interface Departure {
 const MOST_LINES = 1000
 
 /**
- * Lines that this client left empty. If our next claim there gets the number that follows, no other claim came in
- * between, and no list is needed.
+ * Lines that this client left empty. If our next claim there gets the number that follows, no other
+ * claim came in between, and no list is needed.
  *
- * One exception: the servers remove the line's node some time after it was left empty, and the numbers of a new one
- * begin again. But to reach number n again takes n transactions, one for each claim. With fewer than n / 2 of them in
- * the whole ensemble since we left, it is still the same node.
+ * One exception: the servers remove the line's node some time after it was left empty, and the
+ * numbers of a new one begin again. But to reach number n again takes n transactions, one for each
+ * claim. With fewer than n / 2 of them in the whole ensemble since we left, it is still the same
+ * node.
  */
 export class EmptiedLines {
   readonly #departures = new Map<string, Departure>()

@@ -16,7 +16,10 @@ export interface NodeFormat {
   resourceOf(lineName: string): string
   /** The id as it stands in a name. */
   idInName(id: string): string
-  /** A claim's name up to the number that the server adds. Throws for claims that the format does not have. */
+  /**
+   * A claim's name up to the number that the server adds. Throws for claims that the format does
+   * not have.
+   */
   prefix(request: Pick<ClaimRequest, 'id' | 'permits' | 'capacity'>): string
   /** null: not a claim. */
   parse(name: string): ClaimName | null
@@ -33,13 +36,17 @@ export const OWN_FORMAT: NodeFormat = {
   parse: parseClaim,
 }
 
-/** Nodes of Curator and Kazoo (`<32 hex>__lock__`, `__rlock__`), with the number that the server adds. */
+/**
+ * Nodes of Curator and Kazoo (`<32 hex>__lock__`, `__rlock__`), with the number that the server
+ * adds.
+ */
 const PEER_NAME = /^(.*?)-?(lock-|__WRIT__|__READ__|__lock__|__rlock__)(-?\d{9,10})$/
 const READERS = new Set(['__READ__', '__rlock__'])
 
 /**
- * The names of Curator's `InterProcessMutex` (`lock-`) or `InterProcessReadWriteLock` (`__WRIT__`, `__READ__`). Kazoo
- * can be configured to respect them. The space is not in the path: a resource is a path below the root.
+ * The names of Curator's `InterProcessMutex` (`lock-`) or `InterProcessReadWriteLock` (`__WRIT__`,
+ * `__READ__`). Kazoo can be configured to respect them. The space is not in the path: a resource is
+ * a path below the root.
  */
 export function curatorFormat(writer: 'lock-' | '__WRIT__'): NodeFormat {
   return {

@@ -12,20 +12,25 @@ import { SharedSession } from './session.js'
 import { DEFAULT_ROOT, ZooKeeperSpace } from './space.js'
 
 export interface ZooKeeperStoreOptions {
-  /** How long the session, and with it every hold, outlives its process; the servers have the last word. Default: 10 s. */
+  /**
+   * How long the session, and with it every hold, outlives its process; the servers may set another
+   * one. Default: 10 s.
+   */
   sessionTimeout?: Duration | undefined
   /** The servers' `tickTime`. Default: 2 s, as theirs. */
   tick?: Duration | undefined
   /** The node below which everything is. Default: `/holdfast`. */
   root?: string | undefined
   /**
-   * Share lines with services that use Curator's `InterProcessMutex` (`curator`) or `InterProcessReadWriteLock` (`curator-read-write`), or
-   * Kazoo with `extra_lock_patterns=["-lock-"]`: a resource is then a path below `root`, and there are locks only. Default: lines of our own.
+   * Share lines with services that use Curator's `InterProcessMutex` (`curator`) or
+   * `InterProcessReadWriteLock` (`curator-read-write`), or Kazoo with
+   * `extra_lock_patterns=["-lock-"]`: a resource is then a path below `root`, and only locks are
+   * supported. Default: own lines.
    */
   shared?: 'curator' | 'curator-read-write' | undefined
   /** Sent on every connection before anything else. */
   auth?: readonly Credentials[] | undefined
-  /** Of every node that is made. Default: everybody may do everything. */
+  /** Of every node that is made. Default: anyone may do everything. */
   acl?: readonly Acl[] | undefined
   /** `true`, or options of `node:tls`. Default: no TLS. */
   tls?: boolean | ConnectionOptions | undefined
@@ -45,11 +50,14 @@ const ZOOKEEPER_OPTIONS: OptionNames<ZooKeeperStoreOptions> = {
 }
 const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared']
 
-/** The sessions of this process, by servers and options: clients with the same ones share a session. */
+/**
+ * The sessions of this process, by servers and options: clients with the same ones share a session.
+ */
 const sessions = new Map<string, SharedSession>()
 
 /**
- * A store in a ZooKeeper ensemble (3.5 or later): `host1:2181,host2:2181/chroot`. No package is needed, Holdfast brings its own client.
+ * A store in a ZooKeeper ensemble (3.5 or later): `host1:2181,host2:2181/chroot`. No package is
+ * needed, Holdfast brings its own client.
  *
  * @example
  * ```ts
@@ -65,7 +73,10 @@ export function zookeeper(servers: string, options: ZooKeeperStoreOptions = {}):
   return new ZooKeeperStore(servers, checkOptions(options, ZOOKEEPER_OPTIONS, "{ root: '/locks' }"))
 }
 
-/** What follows `zookeeper:` in a URL: `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`. */
+/**
+ * What follows `zookeeper:` in a URL:
+ * `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`.
+ */
 export function zookeeperFromUrl(rest: string): Store {
   const [servers = '', query] = rest.replace(/^\/\//, '').split('?')
   const options: Record<string, string> = {}

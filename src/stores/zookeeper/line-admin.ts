@@ -18,7 +18,8 @@ export class LineAdmin {
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     const line = await this.#space.listInSync(resource)
     const revoked: ClaimView[] = []
-    // An id may hold twice: its client has repeated the claim and not removed the first attempt yet.
+    // An id may hold twice: its client has repeated the claim and not removed the first attempt
+    // yet.
     for (const claim of line.holds) {
       const view = await this.#view(resource, claim, true)
       if (!view || (fence !== null && view.fence !== fence)) continue
@@ -41,7 +42,8 @@ export class LineAdmin {
       ...(last ? [markName(last.sequence)] : []),
     ]
     await this.#replaceNames(path, [line.pin?.name, line.mark?.name], names)
-    // A waiter that wants more than the capacity would block the line forever: remove it, and its next claim is refused.
+    // A waiter that wants more than the capacity would block the line forever: remove it, and its
+    // next claim is refused.
     for (const claim of line.claims)
       if (!holds.includes(claim) && claim.permits > capacity) await this.#remove(resource, claim.name)
   }

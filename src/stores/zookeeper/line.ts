@@ -26,7 +26,10 @@ export class ListedLine {
   readonly claims: readonly ClaimName[]
   readonly pin: PinName | undefined
   readonly mark: MarkName | undefined
-  /** The last transaction that gave fences out of order. Older claims take later ones when they are granted. */
+  /**
+   * The last transaction that gave fences out of order. Older claims take later ones when they are
+   * granted.
+   */
   readonly lastJump: bigint
   readonly #holdCount: number
   readonly #indexes: ReadonlyMap<string, number>
@@ -53,7 +56,10 @@ export class ListedLine {
     return this.pin?.capacity ?? this.claims[0]?.capacity
   }
 
-  /** The longest prefix that fits, and the claims that held when the capacity was changed. Nothing else decides. */
+  /**
+   * The longest prefix that fits, and the claims that held when the capacity was changed. Nothing
+   * else decides.
+   */
   get holds(): readonly ClaimName[] {
     return this.claims.slice(0, this.#holdCount)
   }
@@ -93,7 +99,10 @@ export class ListedLine {
     return this.mark !== undefined && !this.claims.some((claim) => this.#wasHeld(claim))
   }
 
-  /** In a lock's line: the last claim that excludes this one by itself. So few claims watch the same node. */
+  /**
+   * In a lock's line: the last claim that excludes this one by itself. So few claims watch the same
+   * node.
+   */
   #lockTarget(index: number): WatchTarget {
     const mine = this.claims[index]?.permits ?? 0
     const ahead = this.claims.slice(0, index)
@@ -107,8 +116,8 @@ export class ListedLine {
   }
 
   /**
-   * In a counting line several claims together may exclude this one. The next claim watches the line, every other one
-   * the claim before it, which writes to its node when it is granted.
+   * In a counting line several claims together may exclude this one. The next claim watches the
+   * line, every other one the claim before it, which writes to its node when it is granted.
    */
   #countingTarget(index: number): WatchTarget {
     if (index === this.#holdCount) return { type: 'line' }

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../base/errors.js'
+import { HIGHEST_FENCE } from '../../contract/constants.js'
 
 /** A claim as the name of its node shows it. */
 export interface ClaimName {
@@ -9,7 +10,10 @@ export interface ClaimName {
   readonly capacity: number
   /** Its place in the line. */
   readonly sequence: number
-  /** The fence of a claim that gave permits back, which made a new node; null: the node's transaction gives it. */
+  /**
+   * The fence of a claim that gave permits back, which made a new node; null: the node's
+   * transaction gives it.
+   */
   readonly fence: number | null
 }
 
@@ -20,7 +24,9 @@ export interface PinName {
   readonly capacity: number
 }
 
-/** The last place that was held when a capacity shrank below what was held: these holds continue. */
+/**
+ * The last place that was held when a capacity shrank below what was held: these holds continue.
+ */
 export interface MarkName {
   readonly name: string
   readonly heldUpTo: number
@@ -33,9 +39,14 @@ export const FENCES_EACH = 64
 const PIN = ':pin'
 const MARK = ':held'
 const SEQUENCES = 2 ** 32
+/** Encoded as it is; checked first because `encodeURIComponent` is slow. */
+const PLAIN = /^[\w-]*$/
 
-/** Any text as the name of one node. Dots are encoded, too: a node must not be called `.` or `..`. */
+/**
+ * Any text as the name of one node. Dots are encoded, too: a node must not be called `.` or `..`.
+ */
 export function encode(text: string): string {
+  if (PLAIN.test(text)) return text
   const encoded = encodeURIComponent(text)
   return encoded.includes('.') ? encoded.replaceAll('.', '%2E') : encoded
 }
@@ -94,8 +105,9 @@ export function parseClaim(name: string): ClaimName | null {
 }
 
 /**
- * The order of two places. The server counts a parent's changes in 32 bits and continues with negative numbers after
- * the highest one. So the shorter way round decides: a line never has 2^31 claims.
+ * The order of two places. The server counts a parent's changes in 32 bits and continues with
+ * negative numbers after the highest one. So the shorter way round decides: a line never has 2^31
+ * claims.
  */
 export function compareSequences(one: number, other: number): number {
   return ((one - other + 1.5 * SEQUENCES) % SEQUENCES) - SEQUENCES / 2
@@ -110,7 +122,7 @@ function formatSequence(sequence: number): string {
 /** The first fence of a transaction. */
 export function fenceOf(zxid: bigint): number {
   const fence = Number(zxid) * FENCES_EACH
-  if (Number.isSafeInteger(fence + FENCES_EACH)) return fence
+  if (fence + FENCES_EACH <= HIGHEST_FENCE) return fence
   throw new HoldfastError(
     'UNSUPPORTED',
     'The ensemble has elected more than 32 thousand leaders, so its transactions no longer fit a fence; set up a new ensemble',

@@ -7,29 +7,35 @@ const WATCH_AFTER_MS = 200
 
 /** A claim's node, and the transaction that made it. */
 export interface MadeNode {
+  readonly path: string
   readonly claim: ClaimName
   readonly zxid: bigint
 }
 
-/** One node of this client in a line. A claim gets a new one when it shrinks or takes over a place. */
+/**
+ * One node of this client in a line. A claim gets a new one when it shrinks or takes over a place.
+ */
 export class OwnNode {
   readonly owner: LineClaim
-  readonly line: string
   readonly path: string
   readonly claim: ClaimName
   readonly fence: number
   /** The last fence that its claim has reserved. */
   lastFence: number
-  /** The claim joined with this node and reserved no fences since: claims behind it have higher ones. */
+  /**
+   * The claim joined with this node and reserved no fences since: claims behind it have higher
+   * ones.
+   */
   isOriginal = false
   isWatched = false
+  /** Its claim has lasted long enough to be watched. */
+  isOld = false
   /** Claims of this client that wait for the end of this node; null: none so far. */
   #followers: Set<LineClaim> | null = null
 
-  constructor(owner: LineClaim, line: string, { claim, zxid }: MadeNode) {
+  constructor(owner: LineClaim, { path, claim, zxid }: MadeNode) {
     this.owner = owner
-    this.line = line
-    this.path = `${line}/${claim.name}`
+    this.path = path
     this.claim = claim
     this.fence = claim.fence ?? fenceOf(zxid)
     this.lastFence = lastFenceOf(zxid)
@@ -51,7 +57,8 @@ export class OwnNode {
     if (!this.#followers) return
     const followers = [...this.#followers]
     this.#followers = null
-    // If this claim reserved fences after the follower joined, the follower needs a later fence than its own.
+    // If this claim reserved fences after the follower joined, the follower needs a later fence
+    // than its own.
     for (const follower of followers) follower.onPredecessorLeft(wasHead && this.lastFence < follower.fence)
   }
 }
@@ -60,8 +67,7 @@ export class OwnNode {
 export class OwnNodes {
   readonly #env: Env
   readonly #byPath = new Map<string, OwnNode>()
-  readonly #countByLine = new Map<string, number>()
-  readonly #young = new Set<OwnNode>()
+  readonly #countByResource = new Map<string, number>()
   #isTimerSet = false
 
   constructor(env: Env) {
@@ -72,32 +78,34 @@ export class OwnNodes {
     return this.#byPath.get(path)
   }
 
-  /** Then the line's own node exists for certain. */
-  isIn(line: string): boolean {
-    return this.#countByLine.has(line)
+  /** Whether one of them is in that line: then the line's own node exists for certain. */
+  isIn(resource: string): boolean {
+    return this.#countByResource.has(resource)
   }
 
   add(node: OwnNode): void {
+    const { resource } = node.owner
     this.#byPath.set(node.path, node)
-    this.#countByLine.set(node.line, (this.#countByLine.get(node.line) ?? 0) + 1)
-    this.#young.add(node)
+    this.#countByResource.set(resource, (this.#countByResource.get(resource) ?? 0) + 1)
     if (this.#isTimerSet) return
     this.#isTimerSet = true
-    this.#env.timer(WATCH_AFTER_MS, () => this.#watchYoung(), { keepAlive: false })
+    this.#env.timer(WATCH_AFTER_MS, () => this.#watchOld(), { keepAlive: false })
   }
 
   remove(node: OwnNode): void {
-    const others = (this.#countByLine.get(node.line) ?? 1) - 1
+    const { resource } = node.owner
+    const others = (this.#countByResource.get(resource) ?? 1) - 1
     this.#byPath.delete(node.path)
-    if (others > 0) this.#countByLine.set(node.line, others)
-    else this.#countByLine.delete(node.line)
-    this.#young.delete(node)
+    if (others > 0) this.#countByResource.set(resource, others)
+    else this.#countByResource.delete(resource)
   }
 
-  #watchYoung(): void {
+  #watchOld(): void {
     this.#isTimerSet = false
-    const nodes = [...this.#young]
-    this.#young.clear()
-    for (const { owner } of nodes) owner.watchNode()
+    for (const node of this.#byPath.values()) {
+      if (node.isOld) continue
+      node.isOld = true
+      node.owner.watchNode()
+    }
   }
 }

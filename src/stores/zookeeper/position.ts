@@ -4,7 +4,10 @@ import { fenceOf, lastFenceOf } from './names.js'
 import { PredecessorWatch } from './predecessor-watch.js'
 import type { ZooKeeperSpace } from './space.js'
 
-/** Where a waiting claim stands in its line. Lists the line and watches what is ahead, until the claim is granted. */
+/**
+ * Where a waiting claim stands in its line. Lists the line and watches what is ahead, until the
+ * claim is granted.
+ */
 export class LinePosition {
   isNext = false
   /** See `Waiting`. */
@@ -27,7 +30,10 @@ export class LinePosition {
     return this.#updating
   }
 
-  /** Finds out where the claim stands, in `line` if it is given. Calls that come meanwhile share the answer. */
+  /**
+   * Finds out where the claim stands, in `line` if it is given. Calls that come meanwhile share the
+   * answer.
+   */
   update(line?: ListedLine): Promise<void> {
     if (this.#claim.state !== 'waiting') return Promise.resolve()
     this.#isStale = true

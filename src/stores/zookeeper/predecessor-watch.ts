@@ -64,7 +64,10 @@ export class PredecessorWatch {
     }
   }
 
-  /** Only its holder writes to an exclusive claim's node, when it releases. On shared lines Curator writes, too. */
+  /**
+   * Only its holder writes to an exclusive claim's node, when it releases. On shared lines Curator
+   * writes, too.
+   */
   #isReleased(target: WatchTarget, event: WatchEvent['type']): boolean {
     return event === 'changed' && target.type === 'node' && target.isOnlyObstacle && this.#space.format.isOwn
   }

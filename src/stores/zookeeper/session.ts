@@ -12,10 +12,16 @@ export interface SessionClient {
   onSessionBack(): void
 }
 
-/** The session is given up after so many timeouts without an answer: a server that lost its data never ends it. */
+/**
+ * The session is given up after so many timeouts without an answer: a server that lost its data
+ * never ends it.
+ */
 const GIVE_UP_AFTER_TIMEOUTS = 2
 
-/** The ZooKeeper session that all clients of this process share. When it has ended, the next call opens a new one. */
+/**
+ * The ZooKeeper session that all clients of this process share. When it has ended, the next call
+ * opens a new one.
+ */
 export class SharedSession {
   readonly acl: readonly Acl[]
   readonly #servers: string
@@ -103,8 +109,8 @@ export class SharedSession {
   }
 
   /**
-   * A write that changes nothing. Its answer proves that a majority still has the session, which the answer to a read or
-   * a `sync` does not.
+   * A write that changes nothing. Its answer proves that a majority still has the session, which
+   * the answer to a read or a `sync` does not.
    */
   async confirm(): Promise<void> {
     try {
@@ -115,7 +121,10 @@ export class SharedSession {
     }
   }
 
-  /** Makes the nodes down to `path` as containers, which the servers remove some time after they become empty. */
+  /**
+   * Makes the nodes down to `path` as containers, which the servers remove some time after they
+   * become empty.
+   */
   async makePath(path: string): Promise<void> {
     try {
       await this.zk.create(path, { mode: 'container', acl: this.acl })

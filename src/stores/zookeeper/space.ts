@@ -63,7 +63,10 @@ export class ZooKeeperSpace {
     this.statesPath = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(name)}/states`
   }
 
-  /** The data of a claim's node, see `ClaimData`. All but the attempt is the same for most claims, and cached. */
+  /**
+   * The data of a claim's node, see `ClaimData`. All but the attempt is the same for most claims,
+   * and cached.
+   */
   dataOf(info: string, attempt: number): string {
     const { timeoutMs } = this.session
     if (this.#dataHead.info !== info || this.#dataHead.timeoutMs !== timeoutMs)
@@ -76,8 +79,9 @@ export class ZooKeeperSpace {
   }
 
   /**
-   * The line after everything that was sent before; empty where its node is missing. Calls in one turn of the event
-   * loop share the answer: a thousand claims that join together must not each fetch a thousand names.
+   * The line after everything that was sent before; empty where its node is missing. Calls in one
+   * turn of the event loop share the answer: a thousand claims that join together must not each
+   * fetch a thousand names.
    */
   list(resource: string): Promise<ListedLine> {
     const pending = this.#listings.get(resource)
@@ -95,8 +99,8 @@ export class ZooKeeperSpace {
   }
 
   /**
-   * The line with everything that was done to it anywhere before: our server may lag behind what our user has heard
-   * from elsewhere.
+   * The line with everything that was done to it anywhere before: our server may lag behind what
+   * our user has heard from elsewhere.
    */
   async listInSync(resource: string): Promise<ListedLine> {
     await this.session.zk.sync()

@@ -7,7 +7,10 @@ import type { ZooKeeperSpace } from './space.js'
 /** The data of a state's node. */
 interface StateData {
   readonly value: string
-  /** The name of the node's only child, which is new for each value: a version alone could repeat after a delete. */
+  /**
+   * The name of the node's only child, which is new for each value: a version alone could repeat
+   * after a delete.
+   */
   readonly guard: string
   /** Wall clock; null: never. */
   readonly endsAtMs: number | null

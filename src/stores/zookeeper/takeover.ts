@@ -7,8 +7,8 @@ import type { ZooKeeperSpace } from './space.js'
 const MOST_STEALS = 10
 
 /**
- * Removes every hold and takes the place of the last one, in one step; waiters stay behind it. false: there is no hold,
- * or the holds keep changing, so the claim has to join the line.
+ * Removes every hold and takes the place of the last one, in one step; waiters stay behind it.
+ * false: there is no hold, or the holds keep changing, so the claim has to join the line.
  */
 export async function steal(
   space: ZooKeeperSpace,
@@ -28,7 +28,10 @@ export async function steal(
   return false
 }
 
-/** The same for a claim that has joined the line behind others. Each conflict brings it nearer to the front. */
+/**
+ * The same for a claim that has joined the line behind others. Each conflict brings it nearer to
+ * the front.
+ */
 export async function overtake(
   space: ZooKeeperSpace,
   claim: LineClaim,
@@ -55,7 +58,8 @@ export async function adopt(
   for (const old of holds.filter(({ id }) => id === adopts.id)) {
     const { stat } = await space.session.zk.exists(`${space.lineOf(resource)}/${old.name}`)
     const isHeld = stat && (old.fence ?? fenceOf(stat.czxid)) === adopts.fence
-    // A hold that shrank after it was exported has fewer permits now: the rest may belong to others.
+    // A hold that shrank after it was exported has fewer permits now: the rest may belong to
+    // others.
     const isFitting = isHeld && permits <= old.permits
     if (isFitting && (await claim.attempt.replace([old], { ...old, fence: null }))) return true
   }
