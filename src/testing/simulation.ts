@@ -89,7 +89,8 @@ function mixedWorld(options: SimulationOptions, random: () => number): World {
   // Few names: waiters meet. Many: locks are free, so that leases linger.
   const resources = NAMES.slice(0, random() < 0.5 ? 1 : count(2, NAMES.length))
   const isHot = random() < 0.7
-  const readRate = random() * 0.9
+  // Readers of several processes share a lock for long only where writers are rare.
+  const readRate = random() < 0.25 ? 0.98 : random() * 0.9
   const orderRate = random() < 0.5 ? 0 : random()
   const lingerRate = random() < 0.3 ? 0 : random()
   return {
