@@ -1,11 +1,11 @@
 // Compiles src/ to dist/. The new build replaces the old one only when it is complete, and nothing
 // of a deleted source stays behind.
 //
-// dist/cjs CommonJS and the type declarations. This is what Node runs, whether it is required or
-// imported:
-//                so a process that does both has one copy of every class and of all state.
-// dist/import one module for each entry point, which exports dist/cjs to ES modules. dist/esm ES
-// modules for bundlers (the condition `module`), which choose one format for the whole bundle.
+//   dist/cjs     CommonJS and the type declarations. Node runs this, whether it is required or
+//                imported, so a process that does both has one copy of every class and of all state.
+//   dist/import  one module for each entry point, which exports dist/cjs to ES modules.
+//   dist/esm     ES modules for bundlers (the condition `module`), which choose one format for the
+//                whole bundle.
 //
 // The entry points are those of `exports` in package.json.
 import { spawnSync } from 'node:child_process'

@@ -25,7 +25,7 @@ export function missingRuntimes() {
   return missing.length === 0 ? null : `no ${missing.join(', ')}: npm run test:runtimes fetches it`
 }
 
-/** Throws where they cannot be had: another system, or no registry. */
+/** Throws where they cannot be installed: another system, or no registry. */
 export function ensureRuntimes() {
   if (missingRuntimes() === null) return
   const packages = Object.values(RUNTIMES).flatMap((runtime) => runtime.package ?? [])

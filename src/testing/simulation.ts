@@ -77,7 +77,7 @@ interface World {
 /** What the options say, and the usual for what they leave out. */
 function plainWorld(options: SimulationOptions): World {
   const { processes = 4, tasksPerProcess = 3, order = 'strict', isHot = order === 'cohort' } = options
-  const mix = { isHot, isMixed: false, orderRate: 0, lingerRate: 0 }
+  const mix = { isHot, isMixed: false, readRate: 0.3, orderRate: 0, lingerRate: 0 }
   return { processes, tasksPerProcess, order, resources: NAMES.slice(0, 2), mix }
 }
 
@@ -89,6 +89,8 @@ function mixedWorld(options: SimulationOptions, random: () => number): World {
   // Few names: waiters meet. Many: locks are free, so that leases linger.
   const resources = NAMES.slice(0, random() < 0.5 ? 1 : count(2, NAMES.length))
   const isHot = random() < 0.7
+  // Readers of several processes share a lock for long only where writers are rare.
+  const readRate = random() < 0.25 ? 0.98 : random() * 0.9
   const orderRate = random() < 0.5 ? 0 : random()
   const lingerRate = random() < 0.3 ? 0 : random()
   return {
@@ -96,6 +98,6 @@ function mixedWorld(options: SimulationOptions, random: () => number): World {
     tasksPerProcess: options.tasksPerProcess ?? someTasks,
     order: options.order ?? someOrder,
     resources,
-    mix: { isHot: options.isHot ?? isHot, isMixed: true, orderRate, lingerRate },
+    mix: { isHot: options.isHot ?? isHot, isMixed: true, readRate, orderRate, lingerRate },
   }
 }

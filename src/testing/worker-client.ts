@@ -42,7 +42,7 @@ export class WorkerClient {
 
   static async start(options: StartOptions = {}): Promise<WorkerClient> {
     const child = fork(workerPath(), [], {
-      // The parent's own flags (a test runner's loader) are none of the worker's business.
+      // The parent's own flags (a test runner's loader) are not for the worker.
       execArgv: [],
       env: { ...process.env, ...options.env },
       // Keeps dates, undefined and Infinity.

@@ -108,7 +108,7 @@ async function hammer(name: string, options: PlainOptions): Promise<void> {
 
 /**
  * A hold of a short lease may be over before a busy machine has answered its release: then nobody
- * knows, and that is no matter.
+ * knows, and either outcome is fine.
  */
 async function released(granted: Hold): Promise<void> {
   try {

@@ -46,7 +46,7 @@ export class MariadbServer extends Server {
     const ids = await this.query(
       'select id from information_schema.processlist where id <> connection_id() and user = "root"',
     )
-    // One that has ended by itself meanwhile is no matter.
+    // One that has ended by itself meanwhile is fine.
     for (const id of ids.split('\n').filter(Boolean)) await this.query(`kill ${id}`).catch(() => {})
   }
 }

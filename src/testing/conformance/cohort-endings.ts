@@ -103,11 +103,11 @@ export const cohortEndingCases: readonly CaseSpec[] = [
       await eventually('half of the lease is over', () => first.remainingMs < half)
       const wasHeld = await first.release()
       await pass(20)
-      // Where the store cannot tell whether others wait, the turn is over, and it is had anew.
+      // Where the store cannot tell whether others wait, the turn is over, and it is acquired anew.
       assert.ok(!next.isSettled || store.count('claim') > claims, 'it was passed on as it was')
       store.heal()
       const hold = await inTime('the neighbour', next.promise)
-      // Where the machine stood still for too long, it was lost and is had anew.
+      // Where the machine stood still for too long, it was lost and is acquired anew.
       assert.ok(hold.fence > first.fence && (!wasHeld || hold.remainingMs > 0))
       await hold.release()
     },
@@ -133,7 +133,7 @@ export const cohortEndingCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'a neighbour that gives up keeps nobody, and its place is the next one’s',
+    title: 'a neighbour that gives up delays no waiter, and the next one gets its place',
     behaviours: [13, 74, 76],
     async run(scene) {
       const { locks, store } = cohort(scene)

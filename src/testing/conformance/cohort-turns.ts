@@ -48,7 +48,7 @@ export const cohortTurnCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'groups of one process that ask in other words take turns, as processes do',
+    title: 'groups of one process that ask with other options take turns, as processes do',
     behaviours: [72, 74],
     async run(scene) {
       const { locks, store } = cohort(scene)

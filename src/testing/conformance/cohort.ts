@@ -103,7 +103,8 @@ export const cohortCases: readonly CaseSpec[] = [
       await hold.release()
       for (const deliver of pushes) deliver()
       await pass(50)
-      // Where the store cannot tell whether others wait, the turn may be over, and it is had anew.
+      // Where the store cannot tell whether others wait, the turn may be over, and it is acquired
+      // anew.
       const isAnew = store.count('claim') > claims
       assert.ok(!second.isSettled || isAnew, 'it has the fence of the one before')
       store.heal()
@@ -169,7 +170,7 @@ export const cohortCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'who asks in other words is not passed a hold: lease, label, owner and maxHold stay their own',
+    title: 'a request with other options is not passed a hold: lease, label, owner and maxHold stay its own',
     behaviours: [66],
     async run(scene) {
       const { locks } = cohort(scene)

@@ -88,8 +88,7 @@ export const heirCases: readonly CaseSpec[] = [
     },
   },
   {
-    title:
-      'after a hold that was extended, or asked for in other words, the next one comes by the store, in order',
+    title: 'after a hold that was extended, or has other options, the next one comes by the store, in order',
     behaviours: [39, 56, 66],
     async run(scene) {
       const { locks, store, other } = await behindAnother(scene)

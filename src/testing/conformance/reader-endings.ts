@@ -159,7 +159,7 @@ export const readerEndingCases: readonly CaseSpec[] = [
     },
   },
   {
-    title: 'readers that give up on the way keep nobody, and leave nothing behind',
+    title: 'readers that give up delay no waiter, and leave nothing behind',
     behaviours: [13, 66],
     async run(scene) {
       const { read, store } = readers(scene)

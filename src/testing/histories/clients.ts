@@ -54,7 +54,7 @@ export class HistoryClients {
     this.#clients[index] = this.#connect()
   }
 
-  /** Waits until each client has been told at least so many things, or for as long as is decent. */
+  /** Waits until each client has been told at least so many things, or until patience is over. */
   async told(counts: ReadonlyMap<string, number>): Promise<void> {
     const isComplete = (): boolean =>
       this.#clients.every(({ id, news }) => news.filter(isOfInterest).length >= (counts.get(id) ?? 0))

@@ -70,8 +70,8 @@ export class Ledger {
 
   /**
    * Takes a store at its word: while this claim waits, no fence of the resource is above that
-   * number; its own will be. Where everybody looks at the line for himself (`group`), another one
-   * whom the same call let in may take his fence after that look.
+   * number; its own will be. Where each client reads the line itself (`group`), another claim
+   * that the same call let in may take its fence after that read.
    */
   promise(resource: string, id: string, grantsAbove: number): void {
     const known = this.#scope === 'group' ? this.#newestBefore : this.#newestHold

@@ -168,7 +168,7 @@ export function waiting(draft: Draft, each: ModelClaim): Waiting {
   const isNext = lineOf(draft, resource).find((other) => other.fence === null) === each
   const ends = holdsOf(draft, resource).map((hold) => hold.deadline - draft.now)
   const freeInMs = isNext && ends.length > 0 ? Math.min(...ends) : null
-  // Which number a store names as `grantsAbove` is its own business too; `histories/ledger.ts`
+  // Which number a store names as `grantsAbove` is up to the store, too; `histories/ledger.ts`
   // checks what it promises.
   return { status: 'waiting', presenceMs: each.deadline - draft.now, isNext, freeInMs, grantsAbove: 0 }
 }

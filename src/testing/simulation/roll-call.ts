@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Holdfast } from '../../primitives/holdfast.js'
 import type { LockOrder } from '../../primitives/options.js'
 import type { VirtualProcess, VirtualWorld } from '../virtual-env.js'
+import { lingeringMutex } from './lock-choice.js'
 import type { Witness } from './witness.js'
 
 interface Present {
@@ -14,11 +15,14 @@ interface Present {
  * next pulse.
  */
 const SERVED_WITHIN_MS = 5_000
+/** A lease that is not given back as soon as others wait keeps them waiting for too long. */
+const LINGER_MS = 60_000
 const ORDERS: readonly LockOrder[] = ['cohort', 'strict']
 
 /**
  * All processes ask for all locks at once, for reading and for writing, in both orders and without
- * a limit. No fault happens any more, so a waiter that is not served soon was forgotten.
+ * a limit. Some leases linger when they begin. No fault happens any more, so a waiter that is not
+ * served soon was forgotten.
  */
 export async function rollCall(
   world: VirtualWorld,
@@ -26,6 +30,8 @@ export async function rollCall(
   present: readonly Present[],
   resources: readonly string[],
 ): Promise<void> {
+  for (const [index, name] of resources.entries())
+    await leaveLingering(world, present[index % present.length], name)
   const unserved = new Set<string>()
   const calls = present.flatMap(({ process, locks }) =>
     resources.flatMap((name) =>
@@ -49,4 +55,13 @@ export async function rollCall(
   await world.run(world.timeMs + SERVED_WITHIN_MS)
   assert.deepEqual([...unserved], [], `not served within ${SERVED_WITHIN_MS} ms without any fault`)
   await world.until(all)
+}
+
+async function leaveLingering(
+  world: VirtualWorld,
+  process: Present | undefined,
+  name: string,
+): Promise<void> {
+  const lock = process && lingeringMutex(process.locks, name, LINGER_MS)
+  if (lock) await world.until(lock.run(() => {}))
 }

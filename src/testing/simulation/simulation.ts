@@ -15,6 +15,9 @@ const MOST_DRIFT = 0.004
  * together.
  */
 const CALM_MS = 120_000
+/** The least and the most that a message takes. In a slow network of a mixed world it is more. */
+const LATENCY_MS = [0.2, 3] as const
+const SLOW_MS = 300
 
 interface SimulationContext {
   readonly world: VirtualWorld
@@ -109,6 +112,7 @@ export class Simulation {
       doubleRate: rate(0.3),
       lateRate: rate(0.2),
       hangRate: rate(0.5),
+      ...(this.#context.mix.isMixed ? { latencyMs: [LATENCY_MS[0], LATENCY_MS[1] + rate(SLOW_MS)] } : {}),
     }
   }
 
@@ -131,6 +135,7 @@ export class Simulation {
   #heal(): void {
     this.#isCalm = true
     this.#context.network.heal()
+    this.#context.network.set({ latencyMs: LATENCY_MS })
     this.#context.server.resume()
     for (const { process } of this.#running) process.resume()
   }

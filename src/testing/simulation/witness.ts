@@ -28,6 +28,8 @@ export interface Tally {
   mostReaders: number
   reentries: number
   downgrades: number
+  /** Uses of locks whose leases linger. */
+  lingering: number
   losses: number
   refusals: number
   timeouts: number
@@ -45,6 +47,7 @@ export class Witness {
     mostReaders: 0,
     reentries: 0,
     downgrades: 0,
+    lingering: 0,
     losses: 0,
     refusals: 0,
     timeouts: 0,

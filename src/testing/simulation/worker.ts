@@ -31,7 +31,7 @@ export async function work(context: WorkerContext): Promise<void> {
 async function useOnce(context: WorkerContext): Promise<void> {
   const { locks, mix, process, resources, witness } = context
   const name = resources[Math.floor(process.random() * resources.length)] ?? ''
-  const lock = randomLock(locks, name, mix, () => process.random())
+  const lock = randomLock(name, { locks, mix, tally: witness.tally, random: () => process.random() })
   const options = randomAcquireOptions(context)
   const way = process.random()
   const newest = witness.newestFence(name)
@@ -78,12 +78,19 @@ async function workUnder(
   context.witness.granted(context.process, hold, newestWhenAsked)
   await pause(context, workMs(context))
   try {
-    if (context.process.random() < 0.2) await hold.extend(random(context, 10, 2000))
+    if (context.process.random() < 0.2) await extend(context, hold)
     if (await downgraded(context, hold)) await pause(context, workMs(context))
   } finally {
     // Some are forgotten, and renewed for as long as their process lives and maxHold allows.
     if (maxHold === undefined || context.process.random() < 0.95) await hold.release()
   }
+}
+
+async function extend(context: WorkerContext, hold: Hold): Promise<void> {
+  const ms = random(context, 10, 2000)
+  await hold.extend(ms)
+  // For as long as it was extended, so that the witness can see whether that was true.
+  if (context.mix.isMixed) await pause(context, random(context, 0, ms))
 }
 
 /** In a mixed world some writers become readers in the middle of their work. */

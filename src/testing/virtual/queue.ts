@@ -6,7 +6,10 @@ export interface VirtualEvent {
   readonly timeMs: number
   /** Events of one moment happen in the order in which they were planned. */
   readonly order: number
-  /** In whom it happens: waits while that process is paused, and never happens after its death. */
+  /**
+   * The process it happens in. It waits while that process is paused, and never happens after its
+   * death.
+   */
   readonly owner: VirtualProcess | null
   readonly kind: 'timer' | 'delivery'
   /** null: cancelled. */
