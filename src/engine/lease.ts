@@ -48,6 +48,8 @@ export class Lease {
   #served: Request[] = []
   /** While it waits: until when the store surely keeps its place, if nothing renews it. */
   #placeUntil = 0
+  /** The sending of the last call whose answer said that it waits; before that, of the first one. */
+  #inLineAt = 0
   /** A grant that is not above this fence was given to an earlier stay in line under the same id. */
   #grantsAbove = 0
 
@@ -118,6 +120,7 @@ export class Lease {
   /** The first sending. A push that overtakes the answer is counted from here, also when the call was repeated. */
   asked(now: number, isKeptAsAsked: boolean): void {
     this.acknowledgedAt = now
+    this.#inLineAt = now
     // Where the store's session decides how long a place is kept, only an answer can tell.
     this.#placeUntil = isKeptAsAsked ? now + this.spec.presenceMs : now
   }
@@ -125,6 +128,7 @@ export class Lease {
   /** The store has said that it keeps the place in line. */
   keptPlace(sentAt: number, { presenceMs, grantsAbove }: Waiting): void {
     this.acknowledgedAt = Math.max(this.acknowledgedAt, sentAt)
+    this.#inLineAt = Math.max(this.#inLineAt, sentAt)
     this.#placeUntil = Math.max(this.#placeUntil, sentAt + presenceMs)
     this.#grantsAbove = Math.max(this.#grantsAbove, grantsAbove)
   }
@@ -139,7 +143,7 @@ export class Lease {
    * after the last answer that still said "waiting".
    */
   handedOffUntil(): number {
-    const until = Math.min(this.#placeUntil, this.acknowledgedAt + (this.spec.maxHoldMs ?? Infinity))
+    const until = Math.min(this.#placeUntil, this.#inLineAt + (this.spec.maxHoldMs ?? Infinity))
     return until - driftMs(this.spec.presenceMs)
   }
 

@@ -40,7 +40,8 @@ function joinsStoreAndLocks(file: string, target: string): boolean {
     const index = `stores/${database}/index.ts`
     if (file === index) return target.startsWith('database-locks/')
     const isLock = file.startsWith(`database-locks/${database}/`)
-    return isLock && target.startsWith(`stores/${database}/`) && target !== index
+    const isOfDatabase = target.startsWith(`stores/${database}/`) && target !== index
+    return isLock && (isOfDatabase || target.startsWith('stores/shared/'))
   })
 }
 

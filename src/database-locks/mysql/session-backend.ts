@@ -1,8 +1,8 @@
 import type { Env } from '../../base/env.js'
 import type { HoldfastError } from '../../base/errors.js'
-import type { Driver } from '../../stores/mysql/driver.js'
+import type { MysqlDriver } from '../../stores/mysql/driver.js'
 import { explain, isInterrupted, isSchemaMissing } from '../../stores/mysql/failures.js'
-import type { Names } from '../../stores/mysql/sql/names.js'
+import type { MysqlNames } from '../../stores/mysql/sql/names.js'
 import { countSessionLock } from '../../stores/mysql/sql/session-lock.js'
 import { keyOf, toBytes } from '../../stores/mysql/values.js'
 import type { SessionBackend, SessionLockId } from '../sessions/backend.js'
@@ -22,12 +22,12 @@ type MysqlSession = DatabaseSession<MysqlSessionConnection>
 export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnection> {
   readonly store = 'mysql'
   readonly explain = explain
-  readonly #driver: Driver
-  readonly #names: Names
+  readonly #driver: MysqlDriver
+  readonly #names: MysqlNames
   readonly #table: MysqlLockTable
   readonly #env: Env
 
-  constructor(driver: Driver, names: Names, createSchema: boolean, env: Env) {
+  constructor(driver: MysqlDriver, names: MysqlNames, createSchema: boolean, env: Env) {
     this.#driver = driver
     this.#names = names
     this.#table = new MysqlLockTable(driver, names, createSchema, names.sessionLock, 'fence')

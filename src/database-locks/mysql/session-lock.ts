@@ -1,8 +1,8 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { checkName } from '../../base/names.js'
-import { Driver, type MysqlPool } from '../../stores/mysql/driver.js'
-import type { Names } from '../../stores/mysql/sql/names.js'
-import { PerPool } from '../per-pool.js'
+import { MysqlDriver, type MysqlPool } from '../../stores/mysql/driver.js'
+import type { MysqlNames } from '../../stores/mysql/sql/names.js'
+import { PoolCache } from '../../stores/shared/pools.js'
 import { SessionLockCalls, type SessionLockOptions } from '../sessions/acquire.js'
 import { SessionBoundHold, type SessionGrant } from '../sessions/hold.js'
 import { MysqlSessionBackend } from './session-backend.js'
@@ -101,11 +101,11 @@ export class SessionLock {
 }
 
 /** Per pool and table: tasks of one process never hold the same lock twice. */
-const locks = new PerPool<SessionLock>()
+const locks = new PoolCache<SessionLock>()
 
-export function mysqlSessionLock(pool: MysqlPool, names: Names, createSchema: boolean): SessionLock {
-  return locks.get(pool, JSON.stringify([names.sessionLock, createSchema]), () => {
-    const backend = new MysqlSessionBackend(new Driver(pool, false), names, createSchema, systemEnv)
+export function mysqlSessionLock(pool: MysqlPool, names: MysqlNames, createSchema: boolean): SessionLock {
+  return locks.get(pool, [names.sessionLock, createSchema], () => {
+    const backend = new MysqlSessionBackend(new MysqlDriver(pool, false), names, createSchema, systemEnv)
     return new SessionLock(backend, systemEnv)
   })
 }

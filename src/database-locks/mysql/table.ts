@@ -1,16 +1,16 @@
-import type { Driver } from '../../stores/mysql/driver.js'
-import { Runner } from '../../stores/mysql/runner.js'
-import type { Names } from '../../stores/mysql/sql/names.js'
+import type { MysqlDriver } from '../../stores/mysql/driver.js'
+import { MysqlRunner } from '../../stores/mysql/runner.js'
+import type { MysqlNames } from '../../stores/mysql/sql/names.js'
 
 /** A table of the schema that is created before its first use, and again if it was dropped. */
 export class MysqlLockTable {
-  readonly #runner: Runner
+  readonly #runner: MysqlRunner
   readonly #check: string
   #ready: Promise<unknown> | undefined
 
   /** `column` is one that the table must have. */
-  constructor(driver: Driver, names: Names, createSchema: boolean, table: string, column: string) {
-    this.#runner = new Runner({ openDriver: async () => driver, names, createSchema })
+  constructor(driver: MysqlDriver, names: MysqlNames, createSchema: boolean, table: string, column: string) {
+    this.#runner = new MysqlRunner({ openDriver: async () => driver, names, createSchema })
     this.#runner.use()
     this.#check = `SELECT ${column} FROM ${table} LIMIT 0`
   }

@@ -1,9 +1,9 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import { Driver, type MysqlPool } from '../../stores/mysql/driver.js'
+import { MysqlDriver, type MysqlPool } from '../../stores/mysql/driver.js'
 import { explain, isDeadlock, isSchemaMissing } from '../../stores/mysql/failures.js'
-import type { Names } from '../../stores/mysql/sql/names.js'
-import { PerPool } from '../per-pool.js'
+import type { MysqlNames } from '../../stores/mysql/sql/names.js'
+import { PoolCache } from '../../stores/shared/pools.js'
 import type { LockFailure, LockTransaction, TransactionBackend } from '../transactions/backend.js'
 import { TransactionLock } from '../transactions/lock.js'
 import type { Isolation } from '../transactions/options.js'
@@ -22,26 +22,28 @@ export interface MysqlSqlTransaction {
 }
 
 /** Per pool and table: nested runs find each other wherever their lock was made. */
-const locks = new PerPool<TransactionLock<unknown>>()
+const locks = new PoolCache<TransactionLock<unknown>>()
 
 export function mysqlTransactionLock<Tx>(
   pool: MysqlPool,
-  names: Names,
+  names: MysqlNames,
   createSchema: boolean,
 ): TransactionLock<Tx> {
   const create = (): TransactionLock<unknown> =>
-    new TransactionLock(new MysqlTransactionBackend(new Driver(pool, false), names, createSchema, systemEnv))
-  return locks.get(pool, JSON.stringify([names.rowLock, createSchema]), create) as TransactionLock<Tx>
+    new TransactionLock(
+      new MysqlTransactionBackend(new MysqlDriver(pool, false), names, createSchema, systemEnv),
+    )
+  return locks.get(pool, [names.rowLock, createSchema], create) as TransactionLock<Tx>
 }
 
 class MysqlTransactionBackend implements TransactionBackend {
   readonly store = 'mysql'
-  readonly #driver: Driver
+  readonly #driver: MysqlDriver
   readonly #tableName: string
   readonly #table: MysqlLockTable
   readonly #env: Env
 
-  constructor(driver: Driver, names: Names, createSchema: boolean, env: Env) {
+  constructor(driver: MysqlDriver, names: MysqlNames, createSchema: boolean, env: Env) {
     this.#driver = driver
     this.#tableName = names.rowLock
     this.#table = new MysqlLockTable(driver, names, createSchema, names.rowLock, 'turns')

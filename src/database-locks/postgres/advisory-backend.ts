@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import type { Driver } from '../../stores/postgres/driver.js'
+import type { PostgresDriver } from '../../stores/postgres/driver.js'
 import { explain, isBusy, isCanceled, isMissing, outOfReach } from '../../stores/postgres/failures.js'
 import { Installation } from '../../stores/postgres/install.js'
 import type { PgPool } from '../../stores/postgres/pg.js'
@@ -34,12 +34,12 @@ export class AdvisoryBackend implements SessionBackend<PgSessionConnection> {
   readonly store = 'postgres'
   readonly explain = explain
   readonly #pool: PgPool
-  readonly #driver: Driver
+  readonly #driver: PostgresDriver
   readonly #schema: string
   readonly #env: Env
   readonly #installation: Installation
 
-  constructor(pool: PgPool, driver: Driver, schema: string, env: Env) {
+  constructor(pool: PgPool, driver: PostgresDriver, schema: string, env: Env) {
     this.#pool = pool
     this.#driver = driver
     this.#schema = schema

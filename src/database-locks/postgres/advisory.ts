@@ -1,7 +1,7 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { isPgPool, PgDriver } from '../../stores/postgres/pg.js'
-import { PerPool } from '../per-pool.js'
+import { PoolCache } from '../../stores/shared/pools.js'
 import { SessionLockCalls, type SessionLockOptions } from '../sessions/acquire.js'
 import { SessionBoundHold, type SessionGrant } from '../sessions/hold.js'
 import { AdvisoryBackend } from './advisory-backend.js'
@@ -92,10 +92,10 @@ export class AdvisoryLocks {
 }
 
 /** Per pool and schema: tasks of one process never hold the same lock twice. */
-const locks = new PerPool<AdvisoryLocks>()
+const locks = new PoolCache<AdvisoryLocks>()
 
 export function advisoryLocks(pool: object, schema: string): AdvisoryLocks {
-  return locks.get(pool, schema, () => {
+  return locks.get(pool, [schema], () => {
     if (!isPgPool(pool))
       throw invalid('advisory() takes a Pool of pg: only pg reports at once that a connection has ended')
     const driver = new PgDriver(pool, null, systemEnv)

@@ -1,11 +1,11 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
-import type { Driver } from '../../stores/postgres/driver.js'
+import type { PostgresDriver } from '../../stores/postgres/driver.js'
 import { explain, isBusy, isMissing, isUndone } from '../../stores/postgres/failures.js'
 import { Installation } from '../../stores/postgres/install.js'
 import { isPgPool, PgDriver } from '../../stores/postgres/pg.js'
 import { isPostgresJs, PostgresJsDriver } from '../../stores/postgres/postgres-js.js'
-import { PerPool } from '../per-pool.js'
+import { PoolCache } from '../../stores/shared/pools.js'
 import type { LockFailure, LockTransaction, TransactionBackend } from '../transactions/backend.js'
 import { TransactionLock } from '../transactions/lock.js'
 import type { Isolation } from '../transactions/options.js'
@@ -25,11 +25,11 @@ export interface PostgresSqlTransaction {
 }
 
 /** Per pool and schema: nested runs find each other wherever their lock was made. */
-const locks = new PerPool<TransactionLock<unknown>>()
+const locks = new PoolCache<TransactionLock<unknown>>()
 
 export function postgresTransactionLock<Tx>(pool: object, schema: string): TransactionLock<Tx> {
   const create = (): TransactionLock<unknown> => new TransactionLock(backendOf(pool, schema, systemEnv))
-  return locks.get(pool, schema, create) as TransactionLock<Tx>
+  return locks.get(pool, [schema], create) as TransactionLock<Tx>
 }
 
 function backendOf(pool: object, schema: string, env: Env): TransactionBackend {
@@ -49,12 +49,12 @@ class PostgresTransactionBackend implements TransactionBackend {
   readonly store = 'postgres'
   readonly explain = explain
   readonly #run: RunPostgresTransaction
-  readonly #driver: Driver
+  readonly #driver: PostgresDriver
   readonly #schema: string
   readonly #env: Env
   readonly #installation: Installation
 
-  constructor(run: RunPostgresTransaction, driver: Driver, schema: string, env: Env) {
+  constructor(run: RunPostgresTransaction, driver: PostgresDriver, schema: string, env: Env) {
     this.#run = run
     this.#driver = driver
     this.#schema = schema

@@ -148,5 +148,3 @@ function isCounts(value: unknown): boolean {
 function firstColumn(row: unknown): string {
   return String(Object.values(row as object)[0])
 }
-
-export { MysqlDriver as Driver }

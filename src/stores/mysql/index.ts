@@ -166,7 +166,7 @@ function backendOfPool(pool: MysqlPool, options: MysqlOptions): MysqlBackend {
   const make = (): MysqlBackend => new MysqlBackend({ openDriver: async () => driver, ...settings })
   // A backend with a clock of its own is not shared.
   if (options.env) return make()
-  return backends.of(pool, [settings.names.line, settings.createSchema, settings.retentionMs], make)
+  return backends.get(pool, [settings.names.line, settings.createSchema, settings.retentionMs], make)
 }
 
 function settingsOf(options: MysqlOptions): Omit<MysqlBackendOptions, 'openDriver'> {

@@ -143,5 +143,3 @@ async function prepare(connection: Lent, names: MysqlNames, createSchema: boolea
   if (commits !== '1') throw notCommitting()
   if (createSchema) await ensureSchema(connection, names)
 }
-
-export { MysqlRunner as Runner }

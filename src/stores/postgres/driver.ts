@@ -30,5 +30,3 @@ export interface PostgresListener {
 
 /** A connection that does not answer for this long is taken for dead, and replaced. */
 export const SILENT_AFTER_MS = 30_000
-
-export type { PostgresDriver as Driver }

@@ -204,7 +204,7 @@ function backendOfPool(pool: unknown, options: PostgresOptions): PostgresBackend
   // A backend with a clock of its own is not shared.
   if (options.env) return make()
   const { schema, listen, retentionMs } = settings
-  return backends.of(pool as object, [schema, listen, options.listen, retentionMs], make)
+  return backends.get(pool as object, [schema, listen, options.listen, retentionMs], make)
 }
 
 /** With a URL in `listen`, messages come over a connection of their own. */

@@ -18,16 +18,18 @@ export function checkConnections(connections: unknown): number {
   return Number(connections)
 }
 
-/** The backends of each pool by their settings, so that all store values of one pool share them. */
-export class PoolCache<Backend> {
-  readonly #pools = new WeakMap<object, Map<string, Backend>>()
+/** One object per pool and settings, so that all users of one pool share it. */
+export class PoolCache<T> {
+  readonly #pools = new WeakMap<object, Map<string, T>>()
 
-  of(pool: object, settings: readonly unknown[], make: () => Backend): Backend {
-    const known = this.#pools.get(pool) ?? new Map<string, Backend>()
-    this.#pools.set(pool, known)
+  /** `create` also checks the pool: it throws if the pool cannot be used. */
+  get(pool: object, settings: readonly unknown[], create: () => T): T {
     const key = JSON.stringify(settings)
-    const backend = known.get(key) ?? make()
-    known.set(key, backend)
-    return backend
+    const known = this.#pools.get(pool)?.get(key)
+    if (known !== undefined) return known
+    const created = create()
+    const ofPool = this.#pools.get(pool) ?? new Map<string, T>()
+    this.#pools.set(pool, ofPool.set(key, created))
+    return created
   }
 }

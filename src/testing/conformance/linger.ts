@@ -132,11 +132,17 @@ export const lingerCases: readonly CaseSpec[] = [
     title: 'a lock that lingers and is broken is not given out again',
     behaviours: [26, 56],
     async run(scene) {
-      const { lock, isTold } = await lingering(scene)
+      const { lock, store, isTold } = await lingering(scene)
       if (!isTold) return
       const before = await lock.run((hold) => hold.fence, LEASE)
+      let isLost = false
+      store.onPush = (news, deliver) => {
+        deliver()
+        isLost ||= news.type === 'lost'
+      }
       const operator = scene.client()
       await operator.breakHold('door')
+      await eventually('the loss', async () => isLost)
       const held = await operator.mutex('door').acquire(LEASE)
       assert.ok(held.fence > before)
       const again = lock.acquire(LEASE)

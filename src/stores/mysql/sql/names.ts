@@ -29,5 +29,3 @@ export function namesOf(prefix: unknown = 'holdfast'): MysqlNames {
     routine: quoted,
   }
 }
-
-export type { MysqlNames as Names }

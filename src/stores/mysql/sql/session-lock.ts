@@ -1,12 +1,12 @@
 import { routine, WALL } from './line.js'
-import type { Names } from './names.js'
+import type { MysqlNames } from './names.js'
 
 /**
  * Takes a session lock if it is free, and counts: answers the fence, or 0 if another session holds
  * it. The caller must not hold the lock already: the server would grant it a second time. Only the
  * holder writes the counter, so fences grow in the order of the grants.
  */
-export function sessionLockRoutine(names: Names): string {
+export function sessionLockRoutine(names: MysqlNames): string {
   return routine(
     names,
     'session_lock',
@@ -24,7 +24,7 @@ export function sessionLockRoutine(names: Names): string {
 }
 
 /** Counts a lock of this session. The fence is LAST_INSERT_ID; `counter` is hash and name. */
-export function countSessionLock({ sessionLock }: Names, counter: string): string {
+export function countSessionLock({ sessionLock }: MysqlNames, counter: string): string {
   return `INSERT INTO ${sessionLock} (name_hash, name, fence) VALUES (${counter}, LAST_INSERT_ID(${WALL}))
       ON DUPLICATE KEY UPDATE fence = LAST_INSERT_ID(GREATEST(fence + 1, VALUES(fence)))`
 }
