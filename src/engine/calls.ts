@@ -4,25 +4,21 @@ import { type Cancel, detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 
-/** How calls to a store are limited in time. */
 export interface CallLimits {
   readonly storeName: string
-  /** How long the store may stay silent before a caller is told that it is unavailable. */
+  /** How long the store may stay silent before a call fails with STORE_UNAVAILABLE. */
   readonly storeTimeoutMs: number
-  /** Why the store is silent, where that is known. */
+  /** Why the store is silent, if known. */
   readonly trouble: () => string | null
 }
 
-/** A healthy store answers a small request within this time, also the first one on a new connection, under load, from far away. */
+/** A healthy store answers a small request in this time, even a first, distant or busy one. */
 export const HEALTHY_MS = 2000
 
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 500
 
-/**
- * The last answer. A store that answers what was sent before a call is not silent, but busy: the call stands in line, in the
- * store or before it.
- */
+/** The last answer. A store that answers calls sent before this one is busy, not silent. */
 export class Heard {
   #sentAt = Infinity
   #at = 0
@@ -32,16 +28,16 @@ export class Heard {
     this.#at = now
   }
 
-  /** Since when the store is silent for a call that was sent then. */
+  /** Since when the store has been silent for a call sent at `sentAt`. */
   silentFrom(sentAt: number): number {
     return this.#sentAt <= sentAt ? Math.max(sentAt, this.#at) : sentAt
   }
 }
 
-/** Nothing has come back at all: neither an answer nor a failure that would say why. */
+/** The store sent neither an answer nor an error. */
 class Silence extends HoldfastError {}
 
-/** Calls to a store with a deadline for each, and repetition of what can be repeated. */
+/** Calls to a store, each with a deadline, and retries of those that are safe to repeat. */
 export class Calls {
   readonly #env: Env
   readonly #limits: CallLimits
@@ -56,14 +52,14 @@ export class Calls {
     return this.#limits.storeTimeoutMs
   }
 
-  /** A third of the store's time-out: so a request whose reply got lost can be repeated before the caller is told. */
+  /** A third of the timeout, so a request whose reply was lost can be retried in time. */
   get oneCallMs(): number {
     return this.#limits.storeTimeoutMs / 3
   }
 
   /**
-   * The call's result, or STORE_UNAVAILABLE when the store has been silent for `timeoutMs`. What the call does later is nobody's
-   * business any more. `heard` are the answers to those that stand in one line with this call.
+   * The result, or STORE_UNAVAILABLE when the store was silent for `timeoutMs`; a later result is
+   * ignored. `heard`: the last answer on the same queue of calls.
    */
   within<T>(timeoutMs: number, call: () => Promise<T>, heard = this.#heard): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -91,7 +87,7 @@ export class Calls {
         call().then(succeed, fail)
       }
       try {
-        // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
+        // Sockets and watches that the store opens must not carry the caller's async context.
         detached(start)
       } catch (error) {
         fail(error)
@@ -99,12 +95,12 @@ export class Calls {
     })
   }
 
-  /** Since when the store is silent for a call that was sent then. */
+  /** Since when the store has been silent for a call sent at `sentAt`. */
   silentFrom(sentAt: number): number {
     return this.#heard.silentFrom(sentAt)
   }
 
-  /** One call that must not be repeated, or need not be. */
+  /** Makes one call, without a retry. */
   async once<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.within(this.storeTimeoutMs, call)
@@ -113,7 +109,7 @@ export class Calls {
     }
   }
 
-  /** Repeats a call that may safely be repeated, until `deadline`. `attempt` is 1 at first. */
+  /** Retries a call that is safe to repeat, until `deadline`. `attempt` starts at 1. */
   async repeated<T>(
     deadline: number,
     call: (attempt: number) => Promise<T>,
@@ -132,7 +128,7 @@ export class Calls {
     }
   }
 
-  /** How long one of several attempts may take: the last one ends with the deadline. */
+  /** How long one attempt may take: the last one ends at the deadline. */
   oneCallUntil(deadline: number): number {
     return Math.min(this.oneCallMs, Math.max(1, deadline - this.#env.now()))
   }
@@ -147,10 +143,7 @@ export class Calls {
     })
   }
 
-  /**
-   * The error for the caller. A store's own errors pass as they are, others are wrapped. A silence is told with all of its time: the
-   * caller does not know of the attempts that it was made of.
-   */
+  /** The error for the caller. Silence is reported with the time of all attempts, from `since`. */
   unavailable(
     cause: unknown,
     { since, resource }: { since?: number; resource?: string } = {},
@@ -168,7 +161,7 @@ export class Calls {
     })
   }
 
-  /** The error for a caller whose wait has ended while the store does not answer. */
+  /** The error for a caller whose wait ended while the store did not answer. */
   endedBy(failure: unknown, resource: string | undefined): HoldfastError {
     const told = this.unavailable(failure)
     return new HoldfastError('STORE_UNAVAILABLE', told.message, {
@@ -179,7 +172,7 @@ export class Calls {
     })
   }
 
-  /** The error for a store that has not answered for so long. */
+  /** The error for a store that was silent for `silentMs`. */
   silent(
     silentMs: number,
     { cause, resource }: { cause?: unknown; resource?: string | undefined } = {},
@@ -187,7 +180,7 @@ export class Calls {
     const store = this.#limits.storeName
     const trouble = this.#limits.trouble()
     const why = trouble === null ? '' : ` (${trouble})`
-    // Timers fire a little late: to people that is the same time.
+    // Timers fire a little late; report the configured time.
     const isAll = silentMs >= this.storeTimeoutMs
     const time = formatMs(isAll ? this.storeTimeoutMs : Math.round(silentMs))
     const advice = `check that it is up and reachable${isAll ? ', or raise storeTimeout' : ''}`
