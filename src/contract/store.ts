@@ -31,7 +31,9 @@ export interface Capabilities {
    * 50 ms. Left out: never, so a longer `linger` is refused.
    */
   readonly tellsWanted?: boolean
-  /** true: `claim` and `release` answer within the call, so the engine sets no deadline for them. */
+  /**
+   * true: `claim` and `release` answer within the call, so the engine sets no deadline for them.
+   */
   readonly answersAtOnce?: boolean
   /** The most fences of one claim or beat. Left out: no limit. 1: holds are not passed on. */
   readonly maxBlock?: number

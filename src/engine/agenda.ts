@@ -1,9 +1,6 @@
 import type { Cancel, Env } from '../base/env.js'
 
-/**
- * One timer for everything that a client has to do at some moment. Moments may be moved forward at will; one that turns out to
- * be unnecessary just leads to an empty look around. It never keeps the process alive: waiting callers do that by themselves.
- */
+/** One timer for all work of a client; running it early is safe. Never keeps the process alive. */
 export class Agenda {
   readonly #env: Env
   readonly #work: () => void
@@ -15,7 +12,7 @@ export class Agenda {
     this.#work = work
   }
 
-  /** Makes sure that the work is done at `at`, or earlier. */
+  /** Runs the work at `at` or earlier. */
   by(at: number): void {
     if (at >= this.#at) return
     this.stop()

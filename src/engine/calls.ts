@@ -5,25 +5,21 @@ import { HoldfastError, isRetryable } from '../base/errors.js'
 import type { Answer } from '../contract/store.js'
 import { Agenda } from './agenda.js'
 
-/** How calls to a store are limited in time. */
 export interface CallLimits {
   readonly storeName: string
-  /** How long the store may stay silent before a caller is told that it is unavailable. */
+  /** How long the store may stay silent before a call fails with STORE_UNAVAILABLE. */
   readonly storeTimeoutMs: number
-  /** Why the store is silent, where that is known. */
+  /** Why the store is silent, if known. */
   readonly trouble: () => string | null
 }
 
-/** A healthy store answers a small request within this time, also the first one on a new connection, under load, from far away. */
+/** A healthy store answers a small request in this time, even a first, distant or busy one. */
 export const HEALTHY_MS = 2000
 
 const FIRST_RETRY_MS = 20
 const LONGEST_RETRY_MS = 500
 
-/**
- * The last answer. A store that answers what was sent before a call is not silent, but busy: the call stands in line, in the
- * store or before it.
- */
+/** The last answer. A store that answers calls sent before this one is busy, not silent. */
 export class Heard {
   #sentAt = Infinity
   #at = 0
@@ -33,14 +29,19 @@ export class Heard {
     this.#at = now
   }
 
-  /** Since when the store is silent for a call that was sent then. */
+  /** Since when the store has been silent for a call sent at `sentAt`. */
   silentFrom(sentAt: number): number {
     return this.#sentAt <= sentAt ? Math.max(sentAt, this.#at) : sentAt
   }
 }
 
-/** Nothing has come back at all: neither an answer nor a failure that would say why. */
+/** The store sent neither an answer nor an error. */
 class Silence extends HoldfastError {}
+
+/** By its method: a promise may come from another realm or library. */
+export function isPromise<T>(answer: Answer<T>): answer is Promise<T> {
+  return typeof (answer as Partial<Promise<T>> | undefined)?.then === 'function'
+}
 
 /** What becomes of a call. */
 export interface CallListener<T> {
@@ -59,7 +60,10 @@ interface PendingCall {
   giveUp(): void
 }
 
-/** Calls to a store with a deadline for each, and repetition of what can be repeated. One timer watches all deadlines. */
+/**
+ * Calls to a store, each with a deadline, and retries of those that are safe to repeat. One timer
+ * watches all deadlines.
+ */
 export class Calls {
   readonly #env: Env
   readonly #limits: CallLimits
@@ -77,14 +81,14 @@ export class Calls {
     return this.#limits.storeTimeoutMs
   }
 
-  /** A third of the store's timeout: so a call whose answer got lost can be repeated before the caller is told. */
+  /** A third of the timeout, so a request whose reply was lost can be retried in time. */
   get oneCallMs(): number {
     return this.#limits.storeTimeoutMs / 3
   }
 
   /**
-   * Makes a call, and fails it with STORE_UNAVAILABLE when the store has been silent for `timeoutMs`. `heard` are the answers to
-   * the calls that wait in one queue with this one.
+   * Makes a call, and fails it with STORE_UNAVAILABLE when the store was silent for `timeoutMs`.
+   * `heard`: the last answer on the same queue of calls.
    */
   start<T>(timeoutMs: number, call: () => Answer<T>, listener: CallListener<T>, heard = this.#heard): void {
     const sentAt = this.#env.now()
@@ -104,9 +108,10 @@ export class Calls {
     this.#env.keepProcess()
     this.#agenda.by(pending.giveUpAt)
     try {
-      // A store may open sockets and watches in a call: they must not carry the async context of this one caller.
+      // A store may open sockets and watches in a call: they must not carry the async context of
+      // this one caller.
       const answering = detached(call)
-      if (answering instanceof Promise) answering.then(onAnswer, onFailure)
+      if (isPromise(answering)) answering.then(onAnswer, onFailure)
       else onAnswer(answering)
     } catch (error) {
       onFailure(error)
@@ -144,12 +149,12 @@ export class Calls {
     })
   }
 
-  /** Since when the store is silent for a call that was sent then. */
+  /** Since when the store has been silent for a call sent at `sentAt`. */
   silentFrom(sentAt: number): number {
     return this.#heard.silentFrom(sentAt)
   }
 
-  /** One call that must not be repeated, or need not be. */
+  /** Makes one call, without a retry. */
   async once<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.within(this.storeTimeoutMs, call)
@@ -176,7 +181,7 @@ export class Calls {
     })
   }
 
-  /** How long one of several attempts may take: the last one ends with the deadline. */
+  /** How long one attempt may take: the last one ends at the deadline. */
   oneCallUntil(deadline: number): number {
     return Math.min(this.oneCallMs, Math.max(1, deadline - this.#env.now()))
   }
@@ -191,10 +196,7 @@ export class Calls {
     })
   }
 
-  /**
-   * The error for the caller. A store's own errors pass as they are, others are wrapped. A silence is told with all of its time: the
-   * caller does not know of the attempts that it was made of.
-   */
+  /** The error for the caller. Silence is reported with the time of all attempts, from `since`. */
   unavailable(
     cause: unknown,
     { since, resource }: { since?: number; resource?: string } = {},
@@ -212,7 +214,7 @@ export class Calls {
     })
   }
 
-  /** The error for a caller whose wait has ended while the store does not answer. */
+  /** The error for a caller whose wait ended while the store did not answer. */
   endedBy(failure: unknown, resource: string | undefined): HoldfastError {
     const told = this.unavailable(failure)
     return new HoldfastError('STORE_UNAVAILABLE', told.message, {
@@ -223,7 +225,7 @@ export class Calls {
     })
   }
 
-  /** The error for a store that has not answered for so long. */
+  /** The error for a store that was silent for `silentMs`. */
   silent(
     silentMs: number,
     { cause, resource }: { cause?: unknown; resource?: string | undefined } = {},
@@ -231,7 +233,7 @@ export class Calls {
     const store = this.#limits.storeName
     const trouble = this.#limits.trouble()
     const why = trouble === null ? '' : ` (${trouble})`
-    // Timers fire a little late: to people that is the same time.
+    // Timers fire a little late; report the configured time.
     const isAll = silentMs >= this.storeTimeoutMs
     const time = formatMs(isAll ? this.storeTimeoutMs : Math.round(silentMs))
     const advice = `check that it is up and reachable${isAll ? ', or raise storeTimeout' : ''}`

@@ -1,5 +1,6 @@
 import { isRetryable } from '../base/errors.js'
 import type { Answer, ClaimMode, ClaimReply } from '../contract/store.js'
+import { isPromise } from './calls.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 
@@ -33,7 +34,7 @@ export class Claims {
     }
     if (!capabilities.answersAtOnce) return calls.start(calls.oneCallUntil(deadline), send, listener)
     const answer = send()
-    if (answer instanceof Promise) calls.start(calls.oneCallUntil(deadline), () => answer, listener)
+    if (isPromise(answer)) calls.start(calls.oneCallUntil(deadline), () => answer, listener)
     else listener.onAnswer(answer)
   }
 

@@ -5,10 +5,10 @@ import { closed, type Engine } from './engine.js'
 import { heldFrames } from './flow.js'
 import type { Lease } from './lease.js'
 
-/** A store that has not answered the releases has this time to close its connections. */
+/** The least time that a store gets to close its connections. */
 const LEAST_CLOSE_MS = 1500
 
-/** Ends a client: its waiters first, then its running work, then its connection. */
+/** Ends a client: first its waiters, then its running work, then its connection. */
 export class Closing {
   readonly #engine: Engine
   readonly #cohorts: Cohorts
@@ -30,11 +30,11 @@ export class Closing {
   }
 
   /**
-   * Fails the waiters, lets holds be given back for `drainMs`, takes the others away, ends the connection. After the drain it is
-   * bounded by the store's timeout. Called again, the shorter drain counts.
+   * Fails the waiters, waits up to `drainMs` for releases, revokes the rest, closes the connection.
+   * Of several calls, the shortest drain counts.
    */
   close(drainMs: number): Promise<void> {
-    // Before anybody is told of the close: a listener may call close() again, with a shorter drain.
+    // Set first: a listener may call close() again, with a shorter drain.
     this.#drain ??= new Drain(this.#engine)
     this.#drain.exclude(Array.from(heldFrames(this.#engine), ({ entry }) => entry))
     if (this.#closed) {
@@ -42,7 +42,7 @@ export class Closing {
       return this.#closed
     }
     const closing = deferred<void>()
-    // Before anybody is told: a caller that hears of its loss may ask for another hold in the same moment.
+    // Set first: a caller that learns of its loss may acquire again at once.
     this.#closed = closing.promise
     this.#close(this.#drain, drainMs).then(closing.resolve, closing.reject)
     return closing.promise
@@ -51,12 +51,12 @@ export class Closing {
   async #close(drain: Drain, drainMs: number): Promise<void> {
     const { states, leases, lingering, storeName } = this.#engine
     const reason = closed(storeName)
-    // Waiters first, or what is given back would go to them; and waiters behind another request before that one is gone.
+    // Waiters first, or releases would go to them. Local waiters before the request they follow.
     this.#cohorts.failAll(reason)
     for (const lease of leases.values()) if (lease.isPending) lease.successors.onFailure(lease, reason)
     states.endWaits(reason)
     lingering.end()
-    for (const lease of leases.values()) if (lease.spec.endsAtClose) this.#takeAway(lease)
+    for (const lease of leases.values()) if (lease.spec.endsAtClose) this.#revoke(lease)
     drain.endWithin(drainMs)
     if (!drain.isOver) await drain.over
     await this.#end()
@@ -66,7 +66,7 @@ export class Closing {
     const { env, calls, states, leases, pulse, releases, connection, storeName } = this.#engine
     const deadline = env.now() + calls.storeTimeoutMs
     states.close(closed(storeName))
-    for (const lease of leases.values()) this.#takeAway(lease)
+    for (const lease of leases.values()) this.#revoke(lease)
     leases.clear()
     pulse.stop()
     await releases.allSent()
@@ -74,7 +74,7 @@ export class Closing {
     await calls.within(leftMs, () => connection.close()).finally(() => calls.stop())
   }
 
-  #takeAway(lease: Lease): void {
+  #revoke(lease: Lease): void {
     this.#engine.lose(lease, 'its client was closed', closed(this.#engine.storeName))
     void this.#engine.withdraw(lease)
   }

@@ -2,17 +2,18 @@ import type { HoldfastError } from '../base/errors.js'
 import type { Cohorts } from './cohorts.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
-import { RequestQueue } from './queue.js'
 import type { Request } from './request.js'
 import { type Asked, isShared } from './spec.js'
 import type { Successors } from './successors.js'
+import { WaitingRequests } from './waiting-requests.js'
 
 /** A waiting request probably wants the lock again before the turn is over. */
 const FENCES_PER_WAITER = 4
 
 /**
- * The requests of one client that ask for the same thing with the same options. They wait here in order of arrival; one lease
- * stands in the store's line for all of them, and goes from one to the next.
+ * The requests of one client that ask for the same thing with the same options. They wait here in
+ * order of arrival; one lease stands in the store's line for all of them, and goes from one to the
+ * next.
  */
 export class Cohort implements Successors {
   /** What they ask for. */
@@ -20,7 +21,7 @@ export class Cohort implements Successors {
   readonly isShared: boolean
   protected readonly engine: Engine
   protected readonly all: Cohorts
-  protected readonly queue = new RequestQueue()
+  protected readonly queue = new WaitingRequests()
   lease: Lease | null = null
 
   constructor(engine: Engine, all: Cohorts, pattern: Asked) {
@@ -75,7 +76,8 @@ export class Cohort implements Successors {
   next(lease: Lease): Request | null {
     const { first } = this.queue
     if (lease !== this.lease || !first) return null
-    // The place in line was that of the first request. The others follow if no reader or writer is overtaken.
+    // The place in line was that of the first request. The others follow if no reader or writer is
+    // overtaken.
     const mayFollow = !lease.turn.hasBegun || (this.isInOrder(first) && this.mayGoOn(lease))
     return mayFollow ? first : null
   }
@@ -129,7 +131,10 @@ export class Cohort implements Successors {
     this.goOnHere()
   }
 
-  /** The place in the store's line stays for the requests behind it, unless one of them would overtake. */
+  /**
+   * The place in the store's line stays for the requests behind it, unless one of them would
+   * overtake.
+   */
   onLeft(request: Request): void {
     const wasFirst = this.queue.first === request
     if (!this.queue.remove(request)) return
@@ -147,7 +152,10 @@ export class Cohort implements Successors {
     this.engine.giveUp(lease)
   }
 
-  /** A request has left the queue: later requests, also those of other cohorts, may have waited for that. */
+  /**
+   * A request has left the queue: later requests, also those of other cohorts, may have waited for
+   * that.
+   */
   protected goOnHere(): void {
     this.all.startHeldBack(this)
     if (!this.lease && this.queue.size === 0) this.all.forget(this)

@@ -8,7 +8,10 @@ import { type Asked, isAlike, isShared } from './spec.js'
 /** The cohorts of one client. Readers and writers of one resource do not overtake each other. */
 export class Cohorts {
   readonly #engine: Engine
-  /** Nearly always one for each resource; several where requests differ in their options, or read and write. */
+  /**
+   * Nearly always one for each resource; several where requests differ in their options, or read
+   * and write.
+   */
   readonly #byResource = new Map<string, Cohort | Cohort[]>()
   /** How many requests have come to any of them. */
   arrivals = 0
@@ -31,7 +34,10 @@ export class Cohorts {
     return known === undefined ? [] : known instanceof Cohort ? [known] : known
   }
 
-  /** Whether a reader has waited since before this writer came, or a writer since before this reader did. */
+  /**
+   * Whether a reader has waited since before this writer came, or a writer since before this reader
+   * did.
+   */
   isOvertaking(cohort: Cohort, { resource, arrival }: Request): boolean {
     const known = this.#byResource.get(resource)
     if (!Array.isArray(known)) return false
@@ -39,8 +45,8 @@ export class Cohorts {
   }
 
   /**
-   * Whether no request of the other kind, reader or writer, came before it and still waits for a place in the store's line: that
-   * one would get its place behind this one.
+   * Whether no request of the other kind, reader or writer, came before it and still waits for a
+   * place in the store's line: that one would get its place behind this one.
    */
   mayStart(cohort: Cohort, { resource, arrival }: Request): boolean {
     const known = this.#byResource.get(resource)
@@ -48,7 +54,9 @@ export class Cohorts {
     return known.every((other) => other.isShared === cohort.isShared || other.waitingHereSince > arrival)
   }
 
-  /** Held-back requests go to the store in order of arrival, while no earlier request waits here. */
+  /**
+   * Held-back requests go to the store in order of arrival, while no earlier request waits here.
+   */
   startHeldBack(cohort: Cohort): void {
     const known = this.#byResource.get(cohort.pattern.spec.resource)
     if (!Array.isArray(known)) return cohort.isHeldBack ? cohort.start() : undefined
@@ -57,7 +65,10 @@ export class Cohorts {
     for (const each of heldBack) each.startInOrder()
   }
 
-  /** What the store has told this cohort is true for those as well that waited for it here, and have not asked the store. */
+  /**
+   * What the store has told this cohort is true for those as well that waited for it here, and have
+   * not asked the store.
+   */
   failHeldBack(cohort: Cohort, error: HoldfastError): void {
     for (const each of this.on(cohort.pattern.spec.resource))
       if (each !== cohort && each.isHeldBack) each.failAll(error)

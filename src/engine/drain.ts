@@ -4,11 +4,11 @@ import { nothing } from '../base/nothing.js'
 import type { Engine } from './engine.js'
 import type { Entry } from './request.js'
 
-/** Gives running work time to finish before its holds are taken away. */
+/** Gives running work time to finish before its holds are revoked. */
 export class Drain {
   readonly #engine: Engine
   readonly #over = deferred<void>()
-  /** The holds that closing callers are inside of: they cannot end before the closing is done. */
+  /** The holds around the callers of close(): they cannot end before it is done. */
   readonly #own = new Set<Entry>()
   #endsAt = Infinity
   #cancel: Cancel = nothing
@@ -26,12 +26,12 @@ export class Drain {
     return this.#over.promise
   }
 
-  /** A caller that closes inside its own `run` would wait for itself. Counts with the next look. */
+  /** A caller that closes inside its own `run` would wait for itself. Applies at the next look. */
   exclude(own: Iterable<Entry>): void {
     for (const entry of own) this.#own.add(entry)
   }
 
-  /** It ends after this time at the latest. Called again, the shorter time counts. */
+  /** Ends the drain after `ms` at the latest. Of several calls, the shortest time counts. */
   endWithin(ms: number): void {
     const { env } = this.#engine
     const endsAt = env.now() + ms
@@ -44,7 +44,7 @@ export class Drain {
     this.look()
   }
 
-  /** A hold may have ended: with the last one, the drain does. */
+  /** Ends the drain if no hold is left. */
   look(): void {
     if (this.#isOver) return
     for (const { served } of this.#engine.leases.values())

@@ -28,7 +28,10 @@ export interface EngineOptions {
   readonly storeTimeoutMs: number
 }
 
-/** One client of a store: its requests, its leases, its connection. docs/design.md walks through an acquire. */
+/**
+ * One client of a store: its requests, its leases, its connection. docs/design.md walks through an
+ * acquire.
+ */
 export class Engine {
   readonly env: Env
   readonly space: string
@@ -51,7 +54,9 @@ export class Engine {
   readonly #cohorts = new Cohorts(this)
   readonly #process = { host: hostname(), pid: process.pid }
   readonly #plainInfo = JSON.stringify(this.#process)
-  /** Resources of which a hold has ended here without a release, and whose waiters are about to ask. */
+  /**
+   * Resources of which a hold has ended here without a release, and whose waiters are about to ask.
+   */
   readonly #lapsed = new Set<string>()
   #nextId = 1
 
@@ -119,15 +124,17 @@ export class Engine {
     return `${this.clientId}:${this.#nextId++}`
   }
 
-  /** A request without an owner is shown by its id. Most tell the same, which is put together once. */
+  /**
+   * A request without an owner is shown by its id. Most tell the same, which is put together once.
+   */
   #infoOf({ owner, label }: RequestSpec): string {
     const { host, pid } = this.#process
     return owner === null && label === null ? this.#plainInfo : JSON.stringify({ owner, host, pid, label })
   }
 
   /**
-   * A held lease goes on: to the next request, to the store for more fences, or back to the store. `isConfirmed`: the store has
-   * just said that it is held.
+   * A held lease goes on: to the next request, to the store for more fences, or back to the store.
+   * `isConfirmed`: the store has just said that it is held.
    */
   goOn(lease: Lease, isConfirmed: boolean): void {
     const leaving = this.#goOn(lease, isConfirmed)
@@ -172,7 +179,9 @@ export class Engine {
     void this.withdraw(lease)
   }
 
-  /** Takes back what the store may have under that id. Never fails: it lapses by itself in the end. */
+  /**
+   * Takes back what the store may have under that id. Never fails: it lapses by itself in the end.
+   */
   withdraw(claim: { readonly resource: string; readonly id: string }): Promise<void> {
     return this.releases.withdraw(claim)
   }
@@ -182,7 +191,9 @@ export class Engine {
     this.closing.onEnd()
   }
 
-  /** One hold is given back. true: it was held until now. Rejects when the store cannot be reached. */
+  /**
+   * One hold is given back. true: it was held until now. Rejects when the store cannot be reached.
+   */
   leave(entry: Entry): boolean | Promise<boolean> {
     const { request } = entry
     const { lease } = request
@@ -217,19 +228,26 @@ export class Engine {
   async shrink(lease: Lease): Promise<void> {
     const needed = lease.neededPermits
     if (needed >= lease.permits) return
-    // Before it is sent: from now on nobody here may rely on more, whether or not the call gets through.
+    // Before it is sent: from now on nobody here may rely on more, whether or not the call gets
+    // through.
     lease.permits = needed
     await this.renew(lease, {})
   }
 
-  /** Whether a request is held and valid at this moment. If its time has run out, its holders are told at once. */
+  /**
+   * Whether a request is held and valid at this moment. If its time has run out, its holders are
+   * told at once.
+   */
   checkValidity(request: Request): boolean {
     const isValid = request.isValid(this.env.now())
     if (!isValid && request.phase === 'held' && request.lease) this.expire(request.lease)
     return isValid
   }
 
-  /** A pulse for one lease, with what it has to say beyond "I am here". Repeated while the lease is valid. */
+  /**
+   * A pulse for one lease, with what it has to say beyond "I am here". Repeated while the lease is
+   * valid.
+   */
   async renew(lease: Lease, extra: Partial<Beat>): Promise<Held> {
     lease.turn.isClosed = true
     const [holder] = lease.served
@@ -257,7 +275,10 @@ export class Engine {
     this.#askForNext(lease.resource)
   }
 
-  /** A waiter of this client may have become the next one since it last asked, and would sleep until its pulse. */
+  /**
+   * A waiter of this client may have become the next one since it last asked, and would sleep until
+   * its pulse.
+   */
   #askForNext(resource: string): void {
     if (this.#lapsed.size === 0)
       queueMicrotask(() => {

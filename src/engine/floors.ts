@@ -1,8 +1,8 @@
 const MOST_RESOURCES = 10_000
 
 /**
- * The highest fence that this client has seen of each resource, so that a store that lost its counter does not fall back behind
- * what was given out. A help, not a guarantee: bounded, the longest unused names are forgotten.
+ * The highest fence that this client has seen of each resource, in case a store loses its counter.
+ * Best effort: the least recently used names are forgotten.
  */
 export class Floors {
   readonly #highest = new Map<string, number>()

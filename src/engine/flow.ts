@@ -5,20 +5,17 @@ import { NestedRuns } from './nested-runs.js'
 import type { Entry } from './request.js'
 import type { RequestSpec } from './spec.js'
 
-/**
- * What everything that starts inside a frame remembers for as long as it lives: a promise, a timer, a socket. Emptied when the
- * frame closes; otherwise, where each run starts the next one, all runs that ever were would hang on the last.
- */
+/** What all that starts inside a frame keeps alive. Emptied on close, or runs would leak. */
 interface Flow {
   frame: Frame | undefined
 }
 
 /**
- * The inside of one `run`: what its callback starts, and awaits or not, belongs to it, and may enter the same resource again
- * without asking the store. Parallel nested runs take turns, or two of them would be inside at once.
+ * The inside of one `run`. Everything that its callback starts, awaited or not, may enter the same
+ * resource again without asking the store. Parallel nested runs exclude each other.
  */
 export class Frame {
-  /** null: nobody has entered again, as in most runs. */
+  /** null: not entered again, as in most runs. */
   #nested: NestedRuns | null = null
   #inside: Set<Promise<void>> | null = null
   readonly #flow: Flow = { frame: this }
@@ -35,19 +32,19 @@ export class Frame {
     this.#parent = parent
   }
 
-  /** The nearest frame around this one that is still open. */
+  /** The nearest open frame around this one. */
   get parent(): Frame | undefined {
     while (this.#parent && !this.#parent.isOpen) this.#parent = this.#parent.#parent
     return this.#parent
   }
 
-  /** The runs inside this one, which take turns. */
+  /** The nested runs, which exclude each other. */
   get nested(): NestedRuns {
     this.#nested ??= new NestedRuns()
     return this.#nested
   }
 
-  /** Runs work whose async flow belongs to this frame. */
+  /** Runs work in an async flow that belongs to this frame. */
   run<T>(work: () => T): T {
     return flow.run(this.#flow, work)
   }
@@ -56,7 +53,7 @@ export class Frame {
     return this.#isOpen
   }
 
-  /** A nested hold begins; the frame's own `run` settles after the returned function was called. */
+  /** Begins a nested hold. The frame's own `run` settles after the returned function was called. */
   enter(): () => void {
     const inside = deferred<void>()
     this.#inside ??= new Set()
@@ -67,14 +64,14 @@ export class Frame {
     }
   }
 
-  /** Lets no nested hold begin any more. The promise of the nested holds that have not ended; null: there are none. */
+  /** Refuses further nested holds. Resolves when the present ones end; null: there are none. */
   close(): Promise<void> | null {
     this.#isOpen = false
     this.#flow.frame = this.parent
     return this.#inside && this.#inside.size > 0 ? this.#allOut(this.#inside) : null
   }
 
-  /** Nested holds are not waited for when the outer one is over: some never end. */
+  /** Does not wait for nested holds once the outer hold has ended: some never end. */
   async #allOut(inside: ReadonlySet<Promise<void>>): Promise<void> {
     const over = deferred<void>()
     const forget = this.entry.request.onEnd(over.resolve)
@@ -83,8 +80,9 @@ export class Frame {
   }
 
   /**
-   * Whether its hold, or that of a frame around it on the same request, can be trusted and was not given back. If its time is
-   * over, it is lost from now on: a nested run would otherwise wait for itself, should a late answer renew it.
+   * Whether its hold, or that of an outer frame on the same request, is valid and not released. A
+   * hold whose time is over counts as lost: if a late answer renewed it, a nested run would wait
+   * for itself.
    */
   isHeld(): boolean {
     const { request } = this.entry
@@ -103,17 +101,14 @@ export function currentFrame(): Frame | undefined {
   return frame?.isOpen === false ? frame.parent : frame
 }
 
-/** The frames of the current async flow whose holds stand, innermost first. */
+/** The frames of the current async flow with valid holds, innermost first. */
 export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
   for (let frame = currentFrame(); frame; frame = frame.parent) {
     if (frame.engine === engine && frame.isHeld()) yield frame
   }
 }
 
-/**
- * The frame of the current async flow that holds the resource; a closed one, or one whose hold was lost or given back, counts for nothing.
- * Nor does a semaphore of the same name: its holder is not inside a lock, and the store will say so.
- */
+/** The frame of this async flow that holds the resource, not a semaphore of the same name. */
 export function findFrame(engine: Engine, { resource, capacity }: RequestSpec): Frame | undefined {
   for (const frame of heldFrames(engine)) {
     const { spec } = frame.entry.request

@@ -20,8 +20,8 @@ export class Heartbeat {
   }
 
   /**
-   * The store has said how many wait ahead. Gives how long that has not changed. A new waiter counts
-   * as one whose line has just moved: on a hot lock its turn comes soon.
+   * The store has said how many wait ahead. Gives how long that has not changed. A new waiter
+   * counts as one whose line has just moved: on a hot lock its turn comes soon.
    */
   noteAhead(ahead: number, now: number): number {
     if (ahead !== this.#ahead) this.#aheadChangedAt = now

@@ -18,8 +18,8 @@ import { driftMs } from './validity.js'
 export type LeasePhase = 'asking' | 'waiting' | 'confirming' | 'held' | 'over'
 
 /**
- * What the store knows of this client under one id: a place in line, then a grant. It serves requests, one after the other or
- * several readers at once. All times are `env.now()`.
+ * What the store knows of this client under one id: a place in line, then a grant. It serves
+ * requests, one after the other or several readers at once. All times are `env.now()`.
  */
 export class Lease {
   phase: LeasePhase = 'asking'
@@ -44,13 +44,20 @@ export class Lease {
   readonly info: string
   readonly turn: Turn
   readonly heartbeat = new Heartbeat()
-  /** Mostly one. A list, because there is a lease for every hold, and a set costs as much as a timer. */
+  /**
+   * Mostly one. A list, because there is a lease for every hold, and a set costs as much as a
+   * timer.
+   */
   #served: Request[] = []
   /** While it waits: until when the store surely keeps its place, if nothing renews it. */
   #placeUntil = 0
-  /** The sending of the last call whose answer said that it waits; before that, of the first one. */
+  /**
+   * The sending of the last call whose answer said that it waits; before that, of the first one.
+   */
   #inLineAt = 0
-  /** A grant that is not above this fence was given to an earlier stay in line under the same id. */
+  /**
+   * A grant that is not above this fence was given to an earlier stay in line under the same id.
+   */
   #grantsAbove = 0
 
   constructor(
@@ -117,7 +124,10 @@ export class Lease {
     return this.#served.reduce((most, { neededPermits }) => Math.max(most, neededPermits), 0)
   }
 
-  /** The first sending. A push that overtakes the answer is counted from here, also when the call was repeated. */
+  /**
+   * The first sending. A push that overtakes the answer is counted from here, also when the call
+   * was repeated.
+   */
   asked(now: number, isKeptAsAsked: boolean): void {
     this.acknowledgedAt = now
     this.#inLineAt = now
@@ -139,15 +149,18 @@ export class Lease {
   }
 
   /**
-   * Until when a hand-off can be trusted that only a push tells of. Promotion does not refresh a waiter's deadline, and it came
-   * after the last answer that still said "waiting".
+   * Until when a hand-off can be trusted that only a push tells of. Promotion does not refresh a
+   * waiter's deadline, and it came after the last answer that still said "waiting".
    */
   handedOffUntil(): number {
     const until = Math.min(this.#placeUntil, this.#inLineAt + (this.spec.maxHoldMs ?? Infinity))
     return until - driftMs(this.spec.presenceMs)
   }
 
-  /** The store has named the claims of this client that stand directly behind it, and keeps the next fences for them. */
+  /**
+   * The store has named the claims of this client that stand directly behind it, and keeps the next
+   * fences for them.
+   */
   followedBy(ids: readonly string[], grant: number): void {
     if (this.heirs || this.turn.isClosed) return
     this.heirs = { grant, ids: [...ids] }
@@ -198,7 +211,10 @@ export class Lease {
     for (const request of this.#served) request.lost(reason)
   }
 
-  /** Why it is lost when its validity has run out. Roughly, because only the store knows when a hold began. */
+  /**
+   * Why it is lost when its validity has run out. Roughly, because only the store knows when a hold
+   * began.
+   */
   whyExpired(now: number): string {
     const { maxHoldMs } = this.spec
     const heldMs = now - (this.#served[0]?.heldAt ?? now)

@@ -8,21 +8,21 @@ export { aborted }
 
 /** How long a caller waits. */
 export interface Limits {
-  /** 0: do not wait at all. Infinity: for ever. */
+  /** 0: do not wait. Infinity: forever. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
-  /** For a caller that does not wait: how long the store may take to say so, where that is less than its time-out. */
+  /** If `waitMs` is 0: how long the store may take to answer, if less than its timeout. */
   readonly answerWithinMs?: number
-  /** Told when the store has answered that the claim waits in line. */
+  /** Called when the store has queued the claim. */
   readonly onWaiting?: () => void
 }
 
-/** What is left of the limits at `now` for a caller that wants to be done by `deadline`. */
+/** The limits at `now` of a caller that must finish by `deadline`. */
 export function limitsLeft(limits: Limits, deadline: number, now: number): Limits {
   return { ...limits, waitMs: Math.max(0, deadline - now) }
 }
 
-/** `holder`: who holds it, for people, where that is known. */
+/** `holder`: a description of the holder, if known. */
 export function acquireTimeout(resource: string, waitMs: number, holder?: string): HoldfastError {
   const what =
     waitMs === 0
@@ -33,7 +33,7 @@ export function acquireTimeout(resource: string, waitMs: number, holder?: string
   return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, retryable: true })
 }
 
-/** What is waited for where there is nothing to hold, for errors: the `latch` of the name `ready`. */
+/** What a caller without a hold waits for, as named in errors: the `latch` called `ready`. */
 export interface Awaited {
   readonly kind: string
   readonly name: string
@@ -47,7 +47,7 @@ export function waitTimeout({ kind, name }: Awaited, waitMs: number): HoldfastEr
   return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: name, retryable: true })
 }
 
-/** Calls `giveUp` once if the limits are reached first. The returned function ends the watch. */
+/** Calls `giveUp` once when a limit is reached. The returned function stops the watch. */
 export function watchLimits(
   env: Env,
   limits: Limits,
@@ -68,7 +68,7 @@ export function watchLimits(
   }
 }
 
-/** Waits for something inside this process, whose outcome does not matter, no longer than the limits say. */
+/** Waits within the limits until `done` settles, either way. */
 export async function waitLocally(
   env: Env,
   done: Promise<unknown>,

@@ -4,8 +4,9 @@ import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 
 /**
- * The leases that are kept for a while after their last hold has gone, so that the next request of this client costs no round
- * trip. They go back when their time is over, or when others want them. One timer for all.
+ * The leases that are kept for a while after their last hold has gone, so that the next request of
+ * this client costs no round trip. They go back when their time is over, or when others want them.
+ * One timer for all.
  */
 export class Lingering {
   readonly #engine: Engine
@@ -46,13 +47,17 @@ export class Lingering {
     this.#look()
   }
 
-  /** A timer that fires early finds nothing to do: so a lock that is taken again and again sets few timers. */
+  /**
+   * A timer that fires early finds nothing to do: so a lock that is taken again and again sets few
+   * timers.
+   */
   #lookBy(at: number): void {
     if (at >= this.#timerAt) return
     this.#stop()
     this.#timerAt = at
     const { env } = this.#engine
-    // It keeps the process alive, or a process without other work would end and leave the lock taken.
+    // It keeps the process alive, or a process without other work would end and leave the lock
+    // taken.
     this.#stop = env.timer(Math.max(0, at - env.now()), () => this.#look(), { keepAlive: true })
   }
 

@@ -4,23 +4,22 @@ import { admit, type Place } from '../contract/admit.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import { type Limits, waitLocally } from './limits.js'
 
-/** A nested run that waits, or is running. */
 interface NestedRun extends Place {
   granted: boolean
   readonly begun: Deferred<void>
 }
 
-/** The runs inside one hold, admitted by the same rule as in a store: in order of arrival, readers together. */
+/** The runs inside one hold, admitted by the rule of the stores: in order, readers together. */
 export class NestedRuns {
   readonly #line = new Set<NestedRun>()
 
-  /** Whether a run would begin at once. */
+  /** Whether a run could begin at once. */
   isFree(permits: number): boolean {
     const mine = { permits, granted: false }
     return admit([...this.#line, mine], EXCLUSIVE).includes(mine)
   }
 
-  /** Waits until it may run; the returned function ends it. */
+  /** Waits until the run may begin; the returned function ends it. */
   async begin(env: Env, permits: number, limits: Limits, resource: string): Promise<() => void> {
     const run: NestedRun = { permits, granted: false, begun: deferred<void>() }
     const leave = (): void => {

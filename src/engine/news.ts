@@ -17,10 +17,16 @@ import type { Lease } from './lease.js'
 import type { RequestSpec } from './spec.js'
 import { trustedUntil } from './validity.js'
 
-/** Where a session's time is nearly over, or a hold's cap is near, the store is not asked more and more often. */
+/**
+ * Where a session's time is nearly over, or a hold's cap is near, the store is not asked more and
+ * more often.
+ */
 const LEAST_TERM_MS = 100
 
-/** What the store says of a lease, by an answer or a push. Nothing else changes what the client believes of it. */
+/**
+ * What the store says of a lease, by an answer or a push. Nothing else changes what the client
+ * believes of it.
+ */
 export class News {
   readonly #engine: Engine
 
@@ -88,7 +94,10 @@ export class News {
     pulse.again(lease, env.now() + lease.aliveMs / 10)
   }
 
-  /** It has lapsed, and a repeated claim that was long under way has put its id in line again: nobody wants that one. */
+  /**
+   * It has lapsed, and a repeated claim that was long under way has put its id in line again:
+   * nobody wants that one.
+   */
   #lapsed(lease: Lease): void {
     this.#engine.lose(lease, 'it lapsed')
     void this.#engine.withdraw(lease)
@@ -120,8 +129,9 @@ export class News {
     this.#noteTerm(lease, validUntil - lease.acknowledgedAt)
     if (lease.phase === 'held') lease.renewed(validUntil)
     else if (validUntil <= now) {
-      // The answer took longer than what it grants: ask again before anybody relies on it. By the agenda, never at once:
-      // where answers come without a turn of the event loop, no timer would ever run.
+      // The answer took longer than what it grants: ask again before anybody relies on it. By the
+      // agenda, never at once: where answers come without a turn of the event loop, no timer would
+      // ever run.
       lease.phase = 'confirming'
       return pulse.again(lease, now + 1)
     } else lease.granted(fence, validUntil, now)
@@ -157,7 +167,8 @@ export class News {
 
   #handedOff(lease: Lease | undefined, { resource, id, fence, heirs }: GrantedPush): void {
     const { env, pulse, capabilities } = this.#engine
-    // Granted to a request that has given up, or by a message that travelled for too long: give it back.
+    // Granted to a request that has given up, or by a message that travelled for too long: give it
+    // back.
     if (!lease) return void this.#engine.withdraw({ resource, id })
     if (!lease.canBeGranted(fence)) return
     // Also where the pulse has found the grant before: only this push names the heirs.
@@ -171,7 +182,8 @@ export class News {
       return pulse.hurry(lease)
     }
     lease.granted(fence, validUntil, now)
-    // Before the pulse: readers that were here when the claim was sent use the fences that came with the grant.
+    // Before the pulse: readers that were here when the claim was sent use the fences that came
+    // with the grant.
     lease.successors.onAnswer(lease)
     if (lease.phase !== 'held') return
     if (lease.isAboutToEnd(now)) pulse.hurry(lease)

@@ -6,7 +6,10 @@ import type { Engine } from './engine.js'
 /** How long a failed caller waits to be told who holds the lock. */
 const GLANCE_MS = 250
 
-/** What operators ask of a store: to look at lines, to break holds, to change capacities, to check its health. */
+/**
+ * What operators ask of a store: to look at lines, to break holds, to change capacities, to check
+ * its health.
+ */
 export class Operator {
   readonly #engine: Engine
   /** By resource: the looks that are under way. */
@@ -36,7 +39,8 @@ export class Operator {
     this.#engine.throwIfClosed()
     const grant = fence === null ? null : this.#grantOf(resource, fence)
     const call = (): Promise<ClaimView[]> => connection.evict(resource, grant)
-    // Without a fence it must not be repeated: if only the answer was lost, the second attempt would break the next hold.
+    // Without a fence it must not be repeated: if only the answer was lost, the second attempt
+    // would break the next hold.
     return fence === null ? calls.once(call) : this.#repeated(call)
   }
 
@@ -69,8 +73,8 @@ export class Operator {
   }
 
   /**
-   * The line as one quick look shows it, for the message of an error; null where it cannot tell. Callers whose waits end together
-   * share one look.
+   * The line as one quick look shows it, for the message of an error; null where it cannot tell.
+   * Callers whose waits end together share one look.
    */
   glance(resource: string): Promise<LineView | null> {
     const known = this.#glances.get(resource)
@@ -107,7 +111,9 @@ export class Operator {
     return null
   }
 
-  /** Of its own leases this client knows which hold they serve now, and which of them are given up. */
+  /**
+   * Of its own leases this client knows which hold they serve now, and which of them are given up.
+   */
   #asKnownHere(line: LineView): LineView {
     const claims = line.claims
       .filter((view) => !this.#isGivenUp(view))

@@ -5,7 +5,7 @@ import type { RequestSpec } from './spec.js'
 
 type Known = { request: Request } | { pending: Promise<unknown> }
 
-/** Re-entry by an explicit owner within one client: the owner's second acquisition enters the request of its first. */
+/** Re-entry by an explicit owner within one client: its next acquisition enters its request. */
 export class Owners {
   readonly #engine: Engine
   readonly #known = new Map<string, Known>()
@@ -14,7 +14,7 @@ export class Owners {
     this.#engine = engine
   }
 
-  /** One more hold on the owner's request: the one it has, or a new one. null: not free, and the limits say not to wait. */
+  /** One more hold on the owner's request, or on a new one. null: not free, and `waitMs` is 0. */
   async acquire(spec: RequestSpec, limits: Limits): Promise<Entry | null> {
     const { env } = this.#engine
     const deadline = env.now() + limits.waitMs
@@ -26,7 +26,7 @@ export class Owners {
       if (!known || 'request' in known) return this.#acquireNew(key, spec, left)
       if (left.waitMs === 0) return null
       if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
-      // The same owner is asking already: wait for that first.
+      // The same owner has a pending request: wait for that first.
       await waitLocally(env, known.pending, left, spec.resource).catch(async (error) => {
         throw error.code === 'ACQUIRE_TIMEOUT'
           ? await this.#engine.states.endOfWait(spec.resource, error)
@@ -39,18 +39,17 @@ export class Owners {
     const { lease } = request
     const wasForgotten = lease?.isForgotten === true
     const entry = request.enter(permits)
-    // Its earlier holds were forgotten, so the pulse has no plan to renew it.
+    // Its earlier holds were forgotten, so no renewal is planned.
     if (wasForgotten && lease) this.#engine.pulse.hurry(lease)
     return entry
   }
 
-  /** Whether that owner holds that resource here. */
   holds(resource: string, owner: string): boolean {
     const known = this.#known.get(keyOf(resource, owner))
     return known !== undefined && this.#isHeld(known)
   }
 
-  /** A hold whose time is over is lost from now on: its owner would otherwise wait for itself, should a late answer renew it. */
+  /** Ends a hold whose time is over: renewed by a late answer, its owner would wait for itself. */
   #isHeld(known: Known): known is { request: Request } {
     return 'request' in known && this.#engine.checkValidity(known.request)
   }
@@ -69,7 +68,7 @@ export class Owners {
     }
   }
 
-  /** From now on the request's owner enters it again. */
+  /** Lets the request's owner enter it again. */
   remember(request: Request): void {
     const key = keyOf(request.resource, request.spec.owner)
     const known: Known = { request }

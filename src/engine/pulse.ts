@@ -7,11 +7,16 @@ import { warnOfForgotten } from './forgotten.js'
 import type { Lease } from './lease.js'
 import { Window } from './window.js'
 
-/** A pulse is due after this part of the time that the last one bought, so that two may fail before anything is lost. */
+/**
+ * A pulse is due after this part of the time that the last one bought, so that two may fail before
+ * anything is lost.
+ */
 const DUE_AFTER = 1 / 3
 /** Leases that are due within this part of their interval travel along: many leases, few calls. */
 const TRAVEL_ALONG = 0.25
-/** While a line moves, the next waiter that hears no pushes asks so many times as often as at rest. */
+/**
+ * While a line moves, the next waiter that hears no pushes asks so many times as often as at rest.
+ */
 const MOVING = 20
 /** While a store has more to do than it is sent, this often is enough to look for more. */
 const LOOK_AGAIN_MS = 50
@@ -19,9 +24,10 @@ const FIRST_RETRY_MS = 25
 const LONGEST_RETRY_MS = 1000
 
 /**
- * The one loop by which a client keeps all its holds and places in line alive, and learns what became of them. It also ends
- * leases whose validity has run out. Calls are sent as fast as the store answers them, the most urgent leases first. An answer
- * that comes after its call was given up, and repeated, still tells what it renewed.
+ * The one loop by which a client keeps all its holds and places in line alive, and learns what
+ * became of them. It also ends leases whose validity has run out. Calls are sent as fast as the
+ * store answers them, the most urgent leases first. An answer that comes after its call was given
+ * up, and repeated, still tells what it renewed.
  */
 export class Pulse {
   readonly #engine: Engine
@@ -35,7 +41,8 @@ export class Pulse {
   constructor(engine: Engine) {
     this.#engine = engine
     this.#agenda = new Agenda(engine.env, () => this.#lookAround())
-    // Where each lease travels alone, it may be on another server than the others, and must not wait for them.
+    // Where each lease travels alone, it may be on another server than the others, and must not
+    // wait for them.
     this.#window = engine.capabilities.maxBeats > 1 ? new Window() : null
   }
 
@@ -58,8 +65,8 @@ export class Pulse {
   }
 
   /**
-   * Where pushes are not heard: when to ask for a waiting lease. The interval grows with the place in line, and shrinks only
-   * while the line moves, which bounds the total load.
+   * Where pushes are not heard: when to ask for a waiting lease. The interval grows with the place
+   * in line, and shrinks only while the line moves, which bounds the total load.
    */
   #askInMs(lease: Lease, { isNext, ahead }: Waiting): number {
     const { env, capabilities } = this.#engine
@@ -85,13 +92,17 @@ export class Pulse {
     const now = this.#engine.env.now()
     for (const { heartbeat, phase } of this.#engine.leases.values()) {
       heartbeat.dueAt = Math.min(heartbeat.dueAt, now)
-      // Also where the first answer is under way: it may say "waiting", from before a grant whose push was lost.
+      // Also where the first answer is under way: it may say "waiting", from before a grant whose
+      // push was lost.
       heartbeat.isHurried ||= heartbeat.isSent || phase === 'asking'
     }
     this.#lookAround()
   }
 
-  /** Holds of these resources have ended here without a release: the first waiter of each asks when the store takes them for over. */
+  /**
+   * Holds of these resources have ended here without a release: the first waiter of each asks when
+   * the store takes them for over.
+   */
   hurryNext(resources: Set<string>): void {
     const now = this.#engine.env.now()
     for (const { resource, phase, heartbeat } of this.#engine.leases.values()) {
@@ -161,8 +172,8 @@ export class Pulse {
   }
 
   /**
-   * When the backlog no longer waits for the calls under way. They may hold longer leases, and be given up too late for
-   * the backlog; where the leases are alike, they are given up before.
+   * When the backlog no longer waits for the calls under way. They may hold longer leases, and be
+   * given up too late for the backlog; where the leases are alike, they are given up before.
    */
   #goesAheadAt(): number {
     if (!this.#window) return -Infinity
@@ -226,7 +237,10 @@ export class Pulse {
     })
   }
 
-  /** What a call has renewed although it was given up. A call that was sent after it may have been answered before. */
+  /**
+   * What a call has renewed although it was given up. A call that was sent after it may have been
+   * answered before.
+   */
   #applyLate(beats: readonly Beat[], replies: readonly BeatReply[], sentAt: number): void {
     beats.forEach((beat, index) => {
       const lease = this.#engine.leases.get(beat.id)
@@ -261,7 +275,10 @@ export class Pulse {
     this.#agenda.by(Math.min(nextMoment(lease), this.#silenceEndsAt(lease)))
   }
 
-  /** Callers who wait for the store are told when it has been silent for too long, also while one more request is under way. */
+  /**
+   * Callers who wait for the store are told when it has been silent for too long, also while one
+   * more request is under way.
+   */
   #endSilence(lease: Lease, now: number): void {
     if (now < this.#silenceEndsAt(lease)) return
     const { heartbeat, successors } = lease
@@ -273,7 +290,8 @@ export class Pulse {
   #silenceEndsAt(lease: Lease): number {
     const { silentSince } = lease.heartbeat
     if (silentSince === null) return Infinity
-    // Requests may wait for a held lease as well: readers that want to join, and the next one if there is no fence left.
+    // Requests may wait for a held lease as well: readers that want to join, and the next one if
+    // there is no fence left.
     const isAwaited = lease.phase !== 'asking' && (!lease.isServing || lease.isShared)
     return isAwaited ? silentSince + this.#engine.calls.storeTimeoutMs : Infinity
   }
@@ -284,7 +302,10 @@ function canBeat(lease: Lease): boolean {
   return !heartbeat.isSent && !isForgotten && phase !== 'asking' && phase !== 'over'
 }
 
-/** When something has to be done about a lease. One whose beat is on its way comes back with the reply. */
+/**
+ * When something has to be done about a lease. One whose beat is on its way comes back with the
+ * reply.
+ */
 function nextMoment(lease: Lease): number {
   const dueAt = canBeat(lease) ? lease.heartbeat.dueAt : Infinity
   return lease.phase === 'held' ? Math.min(dueAt, lease.validUntil) : dueAt
@@ -295,7 +316,9 @@ function urgency(lease: Lease): number {
   return lease.heartbeat.dueAt + lease.aliveMs * DUE_AFTER
 }
 
-/** A block that comes late may lie before one that was given out since: its fences are left unused. */
+/**
+ * A block that comes late may lie before one that was given out since: its fences are left unused.
+ */
 function withoutBlock(reply: BeatReply): BeatReply {
   if (reply.status !== 'held') return reply
   const { block: _block, ...rest } = reply

@@ -3,12 +3,15 @@ import type { Lease } from './lease.js'
 import type { Request } from './request.js'
 
 /**
- * Readers of one client. While a lease serves one of them, the others come in beside it, each with a fence that the store gave
- * out after this reader had asked: a reader of another client may have been granted since the lease was, and a later hold has a
- * greater fence than every earlier one.
+ * Readers of one client. While a lease serves one of them, the others come in beside it, each with
+ * a fence that the store gave out after this reader had asked: a reader of another client may have
+ * been granted since the lease was, and a later hold has a greater fence than every earlier one.
  */
 export class Readers extends Cohort {
-  /** How many requests had arrived when fences were asked for last. Later ones wait for the next answer. */
+  /**
+   * How many requests had arrived when fences were asked for last. Later ones wait for the next
+   * answer.
+   */
   #asked = 0
   /** How many had arrived when the lease was granted that they share now. */
   #invited = 0
@@ -21,7 +24,9 @@ export class Readers extends Cohort {
     return request
   }
 
-  /** A waiting writer stops later readers; those that were here when the grant came enter together. */
+  /**
+   * A waiting writer stops later readers; those that were here when the grant came enter together.
+   */
   protected override isInOrder(request: Request): boolean {
     if (!super.isInOrder(request)) return false
     return this.lease?.turn.isWanted !== true || request.arrival <= this.#invited
@@ -49,7 +54,10 @@ export class Readers extends Cohort {
     this.#detach()
   }
 
-  /** Readers that may not join ask the store for a lease of their own, behind the requests that wait there. */
+  /**
+   * Readers that may not join ask the store for a lease of their own, behind the requests that wait
+   * there.
+   */
   #detach(): void {
     const { lease } = this
     if (lease?.isServing && this.queue.size > 0 && this.next(lease) === null) this.onOver(lease)

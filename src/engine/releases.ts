@@ -1,4 +1,5 @@
 import { nothing } from '../base/nothing.js'
+import { isPromise } from './calls.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 
@@ -20,13 +21,16 @@ export class Releases {
     this.#engine = engine
   }
 
-  /** Gives a hold back. false: the store no longer had it. Rejects when it cannot be reached until then. */
+  /**
+   * Gives a hold back. false: the store no longer had it. Rejects when it cannot be reached until
+   * then.
+   */
   release(claim: ClaimId, until: number): boolean | Promise<boolean> {
     const { connection, env, calls, capabilities } = this.#engine
     let first: Promise<boolean> | undefined
     if (capabilities.answersAtOnce) {
       const answer = connection.release(claim.resource, claim.id)
-      if (typeof answer === 'boolean') return answer
+      if (!isPromise(answer)) return answer
       first = answer
     }
     return this.#repeat(claim, Math.min(until, env.now() + calls.storeTimeoutMs), first)
@@ -44,8 +48,9 @@ export class Releases {
   }
 
   /**
-   * Leaves the place in line of a request that another lease serves now. Never rejects. A store that does not know the place any
-   * more may have forgotten that lease as well: it is asked at once.
+   * Leaves the place in line of a request that another lease serves now. Never rejects. A store
+   * that does not know the place any more may have forgotten that lease as well: it is asked at
+   * once.
    */
   async giveUpPlace(place: Lease, server: Lease): Promise<boolean> {
     place.end()

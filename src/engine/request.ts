@@ -8,7 +8,9 @@ import { type Limits, watchLimits } from './limits.js'
 import type { RequestSpec } from './spec.js'
 import type { RequestLine } from './successors.js'
 
-/** An answer that arrived while this process stood still is read before the store is called silent. */
+/**
+ * An answer that arrived while this process stood still is read before the store is called silent.
+ */
 const LATE_ANSWER_MS = 100
 
 /** One hold on a request: its own, or that of a flow or an owner that has entered again. */
@@ -146,7 +148,10 @@ export class Request {
     this.#settle?.reject(error)
   }
 
-  /** A grant that is over on arrival is asked for again. A caller that does not wait must not do so for ever. */
+  /**
+   * A grant that is over on arrival is asked for again. A caller that does not wait must not do so
+   * for ever.
+   */
   #endTryInTime(): Cancel {
     const { env, calls } = this.engine
     const withinMs = Math.min(calls.storeTimeoutMs, this.limits.answerWithinMs ?? Infinity)
@@ -200,8 +205,8 @@ export class Request {
   }
 
   /**
-   * One more hold of the same owner stands on it from this moment: counted before anybody awaits, or the
-   * last other one could release it meanwhile.
+   * One more hold of the same owner stands on it from this moment: counted before anybody awaits,
+   * or the last other one could release it meanwhile.
    */
   enter(permits: number): Entry {
     if (permits > (this.lease?.permits ?? 0)) throw upgradeRefused(this.resource)

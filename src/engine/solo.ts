@@ -5,7 +5,10 @@ import type { Request } from './request.js'
 import { isAlike } from './spec.js'
 import type { Successors } from './successors.js'
 
-/** A request with a place of its own in the store's line. What it leaves goes to its heirs alone, which come next anyway. */
+/**
+ * A request with a place of its own in the store's line. What it leaves goes to its heirs alone,
+ * which come next anyway.
+ */
 export class Solo implements Successors {
   readonly #engine: Engine
   readonly #request: Request
@@ -35,7 +38,10 @@ export class Solo implements Successors {
     return null
   }
 
-  /** One that is still asking has a place all the same and comes next, by the store; so does one that was granted itself. */
+  /**
+   * One that is still asking has a place all the same and comes next, by the store; so does one
+   * that was granted itself.
+   */
   #heirOf(lease: Lease, heir: Lease): Request | null {
     const { successors } = heir
     const canInherit = heir.phase === 'waiting' && heir.spec.passOn === 'heirs' && isAlike(heir, lease)
@@ -51,7 +57,10 @@ export class Solo implements Successors {
     else this.#request.onWaiting()
   }
 
-  /** Lost or given back after it was served: nobody waits here. Otherwise its place is gone, and the store is asked anew. */
+  /**
+   * Lost or given back after it was served: nobody waits here. Otherwise its place is gone, and the
+   * store is asked anew.
+   */
   onOver(lease: Lease): void {
     if (this.#request.phase !== 'waiting' || lease !== this.lease) return
     this.lease = this.#engine.newLease(this.#request, this)

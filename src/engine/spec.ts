@@ -45,7 +45,9 @@ export function isAlike(one: Asked, other: Asked): boolean {
   )
 }
 
-/** Whether several requests of one process share a lease: readers that are passed on to each other. */
+/**
+ * Whether several requests of one process share a lease: readers that are passed on to each other.
+ */
 export function isShared({ passOn, permits, capacity }: RequestSpec): boolean {
   return passOn === 'neighbours' && permits < capacity
 }

@@ -1,26 +1,26 @@
 import type { Cancel, Env } from '../base/env.js'
 
-/** How often somebody who waits looks by himself: the push of a change may get lost. */
-const LOOK_EVERY_MS = 5000
+/** Interval of the poll: the push of a change may get lost. */
+const POLL_EVERY_MS = 5000
 
-/** Somebody who waits for a value. */
-export interface Onlooker {
+/** A caller that waits for a value. */
+export interface StateWaiter {
   see(value: string | null): void
   fail(error: unknown): void
 }
 
 export interface StateWatchContext {
   readonly env: Env
-  /** Reads the value; with `watch`, asks to be told of its next change. */
+  /** Reads the value; with `watch`, asks the store to report its next change. */
   read(watch: boolean): Promise<string | null>
-  /** Nobody waits any more. */
+  /** The last waiter has left. */
   onIdle(): void
 }
 
-/** Everybody in this client who waits for one state value: however many they are, each change is read once. */
+/** All waiters of this client for one value: each change is read once for all of them. */
 export class StateWatch {
   readonly #context: StateWatchContext
-  readonly #onlookers = new Set<Onlooker>()
+  readonly #waiters = new Set<StateWaiter>()
   #isStale = false
   #isLooking = false
   #stopTimer: Cancel = () => {}
@@ -29,52 +29,52 @@ export class StateWatch {
     this.#context = context
   }
 
-  /** The returned function ends the interest. */
-  add(onlooker: Onlooker): () => void {
-    this.#onlookers.add(onlooker)
+  /** The returned function removes the waiter. */
+  add(waiter: StateWaiter): () => void {
+    this.#waiters.add(waiter)
     this.look()
     return () => {
-      if (!this.#onlookers.delete(onlooker) || this.#onlookers.size > 0) return
+      if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
       this.#stopTimer()
       this.#context.onIdle()
     }
   }
 
-  /** Reads the value and shows it to everybody. */
+  /** Reads the value and shows it to all waiters. */
   look(): void {
     this.#isStale = true
     if (!this.#isLooking) void this.#look()
   }
 
   fail(error: unknown): void {
-    for (const onlooker of this.#onlookers) onlooker.fail(error)
+    for (const waiter of this.#waiters) waiter.fail(error)
   }
 
   async #show(watch: boolean): Promise<void> {
-    // Those who come while it is being read want to see what is there now, not what was.
-    const present = [...this.#onlookers]
+    // A waiter that arrives during the read needs a newer value.
+    const present = [...this.#waiters]
     try {
       const value = await this.#context.read(watch)
-      for (const onlooker of present) onlooker.see(value)
+      for (const waiter of present) waiter.see(value)
     } catch (error) {
-      for (const onlooker of present) onlooker.fail(error)
+      for (const waiter of present) waiter.fail(error)
     }
-    // Lets those who are content leave, so that nothing is read or timed for nobody.
+    // Lets satisfied waiters leave, so that nothing is read or timed for none.
     await null
   }
 
-  /** Never rejects: what goes wrong is told to those who wait. */
+  /** Never rejects: waiters get the error. */
   async #look(): Promise<void> {
     this.#isLooking = true
     this.#stopTimer()
-    while (this.#isStale && this.#onlookers.size > 0) {
+    while (this.#isStale && this.#waiters.size > 0) {
       this.#isStale = false
-      // Most who come find what they want. A watch for nobody would stay in the store until the next change.
+      // Most waiters need one read: a watch would outlive them in the store.
       await this.#show(false)
-      if (this.#onlookers.size > 0) await this.#show(true)
+      if (this.#waiters.size > 0) await this.#show(true)
     }
     this.#isLooking = false
-    if (this.#onlookers.size > 0)
-      this.#stopTimer = this.#context.env.timer(LOOK_EVERY_MS, () => this.look(), { keepAlive: true })
+    if (this.#waiters.size > 0)
+      this.#stopTimer = this.#context.env.timer(POLL_EVERY_MS, () => this.look(), { keepAlive: true })
   }
 }

@@ -16,7 +16,7 @@ export interface StatesContext {
   readonly connection: Connection
 }
 
-/** What an update makes of a value. */
+/** The new value of an update. */
 export interface Update {
   /** null deletes. */
   readonly value: string | null
@@ -26,13 +26,13 @@ export interface Update {
 
 type Change = (value: string | null) => Update | null | Promise<Update | null>
 
-/** The small versioned values beside the lines, with the loops that a store does not have: compare-and-set until it fits, wait until it is so. */
+/** Small versioned values beside the lines: updates by compare-and-set, and waits for a value. */
 export class States {
   readonly #context: StatesContext
   readonly #watches = new Map<string, StateWatch>()
-  /** By key: the last update that was asked for, with the value after it; undefined where nobody knows. */
+  /** By key: the last requested update, with the value after it; undefined if unknown. */
   readonly #updates = new Map<string, Promise<StateValue | null | undefined>>()
-  /** By key: the question whether the store answers at all. Callers whose waits end together share it. */
+  /** By key: the check whether the store answers. Callers whose waits end together share it. */
   readonly #probes = new Map<string, Promise<unknown>>()
   #noWaits: HoldfastError | null = null
   #closed: HoldfastError | null = null
@@ -47,14 +47,13 @@ export class States {
   }
 
   /**
-   * Changes a value by a function of it, however many others do the same; gives the value after it. Where the function gives null,
-   * nothing is written. It is called again when another came between, and must recognise its own change if that may happen only
-   * once: the answer to a write can get lost.
+   * Changes a value, and returns the new one. If `change` returns null, nothing is written. It is
+   * called again after a conflict or a lost answer, and must recognise its own change.
    */
   async update(key: string, change: Change): Promise<string | null> {
     if (this.#closed) throw this.#closed
     const deadline = this.#deadline()
-    // One after the other within this client: they would only get into each other's way, and the next one need not read.
+    // One at a time within this client: no conflicts, and the next update need not read.
     const last = this.#updates.get(key) ?? Promise.resolve(undefined)
     const mine = last.then((known) => this.#update(key, change, deadline, known))
     const tail = mine.catch(() => undefined)
@@ -74,14 +73,14 @@ export class States {
   ): Promise<StateValue | null> {
     const { env, calls } = this.#context
     let before = known === undefined ? await this.#read(key, false, deadline) : known
-    // That nothing is to be done is believed of what is there now only, not of what was there after an earlier update.
+    // Trust "nothing to change" only for a fresh value, not for one left by an earlier update.
     let isFresh = known === undefined
     let until = deadline
     for (let attempt = 1; ; attempt++) {
       const changedFrom = env.now()
       const update = await change(before?.value ?? null)
       if (update === null && isFresh) return before
-      // What the change itself asks of the store has a deadline of its own.
+      // Calls to the store inside `change` have their own deadline.
       until += env.now() - changedFrom
       const outcome = update && (await this.#write(key, before, update, until))
       if (outcome?.written) return outcome.current
@@ -91,7 +90,7 @@ export class States {
     }
   }
 
-  /** Waits until the value is as wanted, and gives it. */
+  /** Waits until the value is as wanted, and returns it. */
   async until(
     key: string,
     isWanted: (value: string | null) => boolean,
@@ -128,13 +127,13 @@ export class States {
     }
   }
 
-  /** The error for a caller whose wait is over: a store that does not answer must not be read as "not yet". Never rejects. */
+  /** The error after a wait: a timeout only if the store answers. Never rejects. */
   async endOfWait(key: string, timeout: HoldfastError): Promise<HoldfastError> {
     const failure = await this.#probe(key)
     return failure === null ? timeout : this.#context.calls.endedBy(failure, timeout.resource)
   }
 
-  /** Asks for something small. The failure; null: the store answers, if only with a refusal. Never rejects. */
+  /** Reads once, for the failure; null: the store answers, even if it refuses. Never rejects. */
   #probe(key: string): Promise<unknown> {
     const known = this.#probes.get(key)
     if (known) return known
@@ -150,17 +149,15 @@ export class States {
     return probe
   }
 
-  /** A push: this value has changed. */
   changed(key: string): void {
     this.#watches.get(key)?.look()
   }
 
-  /** Any of them may have changed. */
   changedAny(): void {
     for (const watch of this.#watches.values()) watch.look()
   }
 
-  /** Sends everybody away who waits, and everybody who comes to wait. Running work may still read and change values. */
+  /** Fails all present and future waiters. Running work may still read and change values. */
   endWaits(reason: HoldfastError): void {
     this.#noWaits = reason
     for (const watch of this.#watches.values()) watch.fail(reason)
@@ -194,7 +191,7 @@ export class States {
     return this.#context.env.now() + this.#context.calls.storeTimeoutMs
   }
 
-  /** null: nobody knows whether it was written. */
+  /** null: unknown whether it was written. */
   async #write(
     key: string,
     before: StateValue | null,

@@ -2,7 +2,10 @@ import type { Capabilities } from '../contract/store.js'
 
 /** How many requests one grant serves while others wait in the store. */
 const HOLDS_PER_TURN = 64
-/** For how long it does so. Where holds are longer than a few round trips, passing them on gains little. */
+/**
+ * For how long it does so. Where holds are longer than a few round trips, passing them on gains
+ * little.
+ */
 export const LONGEST_TURN_MS = 50
 /** How many fences are reserved at once while nobody else waits, and a push would tell of it. */
 const FENCES_WHILE_ALONE = 1024

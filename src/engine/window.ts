@@ -1,42 +1,40 @@
-/** At first, and at most. */
+/** The initial and the largest size. */
 const MOST_CALLS = 16
-/** An answer that takes so many times as long as the quickest ones has waited for others. */
+/** An answer this many times slower than the quickest ones had to queue. */
 const SLOW = 2
-/** Less than that is chance. */
+/** Smaller differences are noise. */
 const NOISE_MS = 10
-/** What the quickest call took is forgotten little by little: stores become slower, too. */
+/** Lets the quickest time grow slowly: stores become slower, too. */
 const FORGET = 1.05
 
 /**
- * How many calls may be on their way at once. A store that is far away is sent several; one that answers the later the more
- * there are works on one after the other, and gets the next one when it is about to be through: the time that a call stands in line
- * is time that its renewals lose.
+ * How many calls may be in flight at once. A distant store gets several. A store that slows down
+ * under several gets fewer: renewals lose the time that a call spends queued.
  */
 export class Window {
   #size = MOST_CALLS
-  #underWay = 0
+  #inFlight = 0
   #lastSentAt = -Infinity
   #quickestMs = Infinity
   #shrunkAt = -Infinity
 
-  /** What does not fill a call waits for the one that is under way, so that more of it travels together. */
+  /** A call that is not full waits for the one in flight, so that more fits into it. */
   isOpen(isFull: boolean): boolean {
-    return this.#underWay === 0 || (isFull && this.#underWay < this.#size)
+    return this.#inFlight === 0 || (isFull && this.#inFlight < this.#size)
   }
 
-  /** When the last call was sent. */
   get lastSentAt(): number {
     return this.#lastSentAt
   }
 
   sent(now: number): void {
-    this.#underWay++
+    this.#inFlight++
     this.#lastSentAt = now
   }
 
-  /** It was answered, or has been silent for too long to count. */
+  /** It was answered, or has timed out. */
   over(): void {
-    this.#underWay--
+    this.#inFlight--
   }
 
   answered(sentAt: number, now: number): void {
@@ -46,7 +44,7 @@ export class Window {
     else this.#size = Math.min(MOST_CALLS, this.#size + 1)
   }
 
-  /** Once for all calls that were sent together. */
+  /** Shrinks once for all calls that were sent together. */
   shrink(sentAt: number, now: number): void {
     if (sentAt < this.#shrunkAt) return
     this.#shrunkAt = now

@@ -10,26 +10,26 @@ import { WAIT_OPTIONS, type WaitOptions } from './latch.js'
 import { limits, requestSpec } from './options.js'
 import type { LockContext } from './reentry.js'
 
-/** What `meet` can be told. */
+/** The options of `meet`. */
 export interface MeetOptions extends WaitOptions {
-  /** How long a party that fell silent still counts as arrived. Default `'30s'`. */
+  /** How long a party without a heartbeat still counts as arrived. Default `'30s'`. */
   lease?: Duration | undefined
-  /** For people who look at the line, in `holdfast ls` or `inspect()`. */
+  /** A note for people, shown by `holdfast ls` and `inspect()`. */
   label?: string | undefined
 }
 
 const MEET_OPTIONS: OptionNames<MeetOptions> = { lease: true, label: true, ...WAIT_OPTIONS }
 
-/** What is kept of a barrier. */
+/** The state of a barrier in the store. */
 interface BarrierState {
   /**
-   * The fences of those who have come, each written by its own party: a claim alone may be a repetition on the network, long after
-   * its party has gone.
+   * The fences of the parties that have arrived, each written by its own party. A claim alone
+   * proves nothing: it may be a duplicate that the network delivered late.
    */
   readonly here: readonly number[]
   /**
-   * The fences of those who met, in the last round and in some before it: one who comes back after its arrival has lapsed can tell
-   * whether it was counted before, or was replaced.
+   * The fences of the last round and of some before it. A party whose arrival has lapsed can see
+   * whether it was counted or replaced.
    */
   readonly met: readonly number[]
 }
@@ -41,13 +41,14 @@ interface Arrival {
 }
 
 const MOST_PARTIES = 10_000
-/** So many of those who met are remembered, and at least the last round. */
+/** How many fences are remembered; always at least the last round. */
 const REMEMBERED = 256
 const RETENTION_MS = 30 * 86_400_000
 
 /**
- * A place where so many parties wait for each other, again and again. An arrival is a leased claim: that of a party that dies
- * while it waits lapses, and another can come in its place. Parties beyond the number wait for the next round.
+ * A place where a number of parties wait for each other, round after round. An arrival is a leased
+ * claim: if a party dies while it waits, its claim lapses, and another can take its place.
+ * Additional parties wait for the next round.
  *
  * @example
  * ```ts
@@ -77,25 +78,26 @@ export class Barrier {
   }
 
   /**
-   * Arrives, and waits until all parties are there. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts;
-   * the arrival is then undone, unless the others have met with it in the meantime: then it resolves after all.
+   * Arrives, and waits until all parties are there. Throws ACQUIRE_TIMEOUT when the wait is over,
+   * ABORTED when the signal aborts. The arrival is then undone, unless the others have met with it
+   * in the meantime: then it resolves after all.
    */
   async meet(options: MeetOptions = {}): Promise<void> {
     const wait = limits(options, MEET_OPTIONS)
     const { env } = this.#context.engine
     const deadline = env.now() + wait.waitMs
     const left = (): Limits => limitsLeft(wait, deadline, env.now())
-    // Whoever was too slow to keep its arrival alive arrives anew.
+    // A party that could not keep its arrival alive arrives again.
     while (!(await this.#meetOnce(options, left, wait.waitMs)));
   }
 
-  /** How many have arrived and wait for the others. */
+  /** How many parties have arrived and wait for the others. */
   async arrived(): Promise<number> {
     const { here } = parse(await this.#context.engine.states.read(this.#key))
     return (await this.#alive(here)).length
   }
 
-  /** false: the arrival was lost before everybody was there. */
+  /** false: the arrival was lost before all parties were there. */
   async #meetOnce(options: MeetOptions, left: () => Limits, waitMs: number): Promise<boolean> {
     const arrival = await this.#arrive(options, left())
     if (!arrival) throw waitTimeout(this.#what, waitMs)
@@ -123,13 +125,13 @@ export class Barrier {
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error
       if (error.code === 'CAPACITY_MISMATCH') throw this.#mismatch(error)
-      // Those of the last round have not all left yet.
+      // Some parties of the last round have not left yet.
       if (error.code === 'ACQUIRE_TIMEOUT') return null
       throw error
     }
   }
 
-  /** Writes the arrival down. Whoever is the last one sees that all are there, and that they are still alive. */
+  /** Records the arrival. The last party checks that all are there, and still alive. */
   async #signIn(fence: number): Promise<void> {
     await this.#context.engine.states.update(this.#key, async (value) => {
       const { here, met } = parse(value)
@@ -148,7 +150,10 @@ export class Barrier {
     await this.#context.engine.states.until(this.#key, isMet, { ...wait, signal }, this.#what)
   }
 
-  /** Undoes an arrival in one step with finding out whether all have met: whoever is just counting finds the state changed. true: they have. */
+  /**
+   * Undoes an arrival, and tells whether all have met, in one update: a party that is just counting
+   * then finds the state changed.
+   */
   async #withdraw({ request: { lease }, hold }: Arrival): Promise<boolean> {
     const { engine } = this.#context
     const signOut = (value: string | null): Update | null => {
@@ -156,27 +161,28 @@ export class Barrier {
       if (!here.includes(hold.fence)) return null
       return written({ here: here.filter((fence) => fence !== hold.fence), met })
     }
-    // Whatever becomes of the release: what the state says is what the others go by.
+    // The state decides for the others, even if the release fails.
     const leaving = hold.release().catch(() => false)
     try {
       const after = await engine.states.update(this.#key, signOut)
-      // One that is lost for us may still be there for the store, in the place of another.
+      // A hold that is lost here may still occupy a place in the store.
       if (!(await leaving) && lease) await engine.withdraw(lease)
       return parse(after).met.includes(hold.fence)
     } catch {
-      // The store is out of reach: the arrival lapses with its lease, and the caller is told why in any case.
+      // The store is unreachable: the arrival lapses with its lease, and the caller gets the first
+      // error.
       return false
     }
   }
 
-  /** Those of them who have not fallen silent. */
+  /** The fences whose claims are still in the line. */
   async #alive(fences: readonly number[]): Promise<number[]> {
     const line = await this.#context.engine.operator.line(this.#key)
     return fences.filter((fence) => line?.claims.some((claim) => claim.fence === fence))
   }
 
   #mismatch(cause: HoldfastError): HoldfastError {
-    const message = `The barrier '${this.name}' is in use with another number of parties than ${this.parties}; use the same everywhere`
+    const message = `The barrier '${this.name}' is in use with a number of parties other than ${this.parties}; use the same number everywhere`
     return new HoldfastError('CAPACITY_MISMATCH', message, { resource: this.name, cause })
   }
 

@@ -11,13 +11,13 @@ import { type AcquireOptions, type HoldOptions, limits } from './options.js'
 import { enter, type LockContext } from './reentry.js'
 import { resourceView } from './views.js'
 
-/** What `campaign` can be told. `lease` is how long a leader that died stays in office. */
+/** The options of `campaign`. `lease` is how long a leader that died stays leader. */
 export interface CampaignOptions extends Omit<AcquireOptions, 'owner'> {
   /** What observers see: the name or address of this candidate. Default: host and process id. */
   id?: string | undefined
 }
 
-/** What `observe` can be told. */
+/** The options of `observe`. */
 export interface ObserveOptions {
   /** Ends the observation when aborted. */
   signal?: AbortSignal | undefined
@@ -33,13 +33,13 @@ const CAMPAIGN_OPTIONS: OptionNames<CampaignOptions> = {
 }
 const OBSERVE_OPTIONS: OptionNames<ObserveOptions> = { signal: true }
 
-/** So many of the latest leaders are kept, so that an observer that was slow for a moment misses none. */
+/** How many of the latest leaders are kept, for observers that fell behind. */
 const REMEMBERED = 100
-/** How long observers are told of them. Who leads is in the line, for as long as it leads. */
+/** How long they are kept. The line itself says who leads now. */
 const RETENTION_MS = 30 * 86_400_000
 
 /**
- * Of many candidates one leads, until it resigns or is lost; then the next in line does.
+ * One of many candidates leads, until it resigns or is lost. Then the next in line leads.
  *
  * @example
  * ```ts
@@ -67,7 +67,8 @@ export class Election {
   }
 
   /**
-   * Stands in line to lead; resolves when elected. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts.
+   * Waits in line to lead; resolves when elected. Throws ACQUIRE_TIMEOUT when the wait is over,
+   * ABORTED when the signal aborts.
    */
   async campaign(options: CampaignOptions = {}): Promise<Leadership> {
     const wait = limits(options, CAMPAIGN_OPTIONS)
@@ -81,7 +82,7 @@ export class Election {
     }
   }
 
-  /** null: elected, but lost before anybody was told. */
+  /** null: elected, but lost before the announcement. */
   async #stand(options: HoldOptions, id: string, wait: Limits): Promise<Leadership | null> {
     const { leaderships } = this.#context
     const kind = {
@@ -94,7 +95,7 @@ export class Election {
     const found = await enter(this.#context, kind, options, wait)
     if (!found) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
-    // Its client keeps it, so it is not watched: the watch would refer to the hold, and keep it for ever after a loss.
+    // Not watched for garbage collection: the client keeps it, and the watch would never let it go.
     const hold = new Hold(this.#context.engine, found.entry, end)
     const leadership = new Leadership(hold, id)
     try {
@@ -115,7 +116,7 @@ export class Election {
     await Promise.all(mine.map((leadership) => leadership.resign()))
   }
 
-  /** Who leads now; null: nobody. By the time you read the answer it may have changed. */
+  /** The present leader, or null. By the time you read the answer it may have changed. */
   async leader(): Promise<Leader | null> {
     const { engine } = this.#context
     const line = await engine.operator.line(this.#key)
@@ -124,8 +125,8 @@ export class Election {
   }
 
   /**
-   * The present leader, and then every new one, in the order of their terms. Never ends by itself: break out of the loop, or abort
-   * the signal.
+   * The present leader, then every new one, in the order of their terms. It never ends by itself:
+   * break out of the loop, or abort the signal.
    *
    * @example
    * ```ts
@@ -172,7 +173,7 @@ export class Election {
     }
   }
 
-  /** Tells the observers. A leader that was so slow that another leads already tells nobody: its hold is lost anyway. */
+  /** Tells the observers, unless a later leader was announced: then this hold is lost anyway. */
   async #announce(leader: Leader): Promise<void> {
     await this.#context.engine.states.update(this.#key, (value) => {
       const leaders = parse(value)

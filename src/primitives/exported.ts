@@ -1,7 +1,7 @@
 import { invalid } from '../base/errors.js'
 import type { Lease } from '../engine/lease.js'
 
-/** What travels when a hold is exported to another process. */
+/** The content of an exported hold. */
 export interface Exported {
   readonly space: string
   readonly resource: string
@@ -37,7 +37,7 @@ export function decodeExported(text: unknown): Exported {
     const exported: unknown = JSON.parse(Buffer.from(text.slice(PREFIX.length), 'base64url').toString())
     if (isExported(exported)) return exported
   } catch {
-    // Not JSON: refused below like everything else that is no exported hold.
+    // Not JSON: refused below.
   }
   throw invalid('The text for adopt() is damaged; use exactly what hold.export() gave')
 }

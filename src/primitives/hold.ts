@@ -11,7 +11,8 @@ import { leaseForMs } from '../engine/validity.js'
 import { encodeExported } from './exported.js'
 
 /**
- * A lock that is held. Release it when the work is done: by hand, with `await using`, or by using `run` in the first place.
+ * A lock that you hold. Release it when the work is done: by hand, with `await using`, or by using
+ * `run` in the first place.
  *
  * @example
  * ```ts
@@ -47,7 +48,7 @@ export class Hold implements AsyncDisposable {
   }
 
   get #lease(): Lease {
-    // Set when the request was served, which was before this hold was made.
+    // Set when the request was granted, before this hold was made.
     return this.#request.lease as Lease
   }
 
@@ -56,47 +57,60 @@ export class Hold implements AsyncDisposable {
     return this.#request.resource
   }
 
-  /** The number of this hold: greater than that of every earlier hold of the resource. Hand it to whatever checks fences. */
+  /**
+   * The number of this hold, greater than that of every earlier hold of the resource. Pass it to
+   * whatever checks fences.
+   */
   get fence(): number {
     return this.#request.fence
   }
 
-  /** How many of the resource's permits it has: 2^30, which is all of them, for a mutex or a writer; 1 for a reader. */
+  /** How many permits it has: 2^30 (all) for a mutex or a writer, 1 for a reader. */
   get permits(): number {
     return this.#entry.permits
   }
 
-  /** Whether nobody else can hold the resource at the same time: true for a mutex and a writer. Fence guards take only such holds. */
+  /**
+   * Whether it excludes all other holders: true for a mutex and a writer. Fence guards take only
+   * such holds.
+   */
   get isExclusive(): boolean {
     return this.#entry.permits === EXCLUSIVE
   }
 
-  /** Whether the hold can be trusted at this moment, by the clock: right also straight after a pause of the process. */
+  /**
+   * Whether you can trust the hold now, by the clock. Correct even right after a pause of the
+   * process.
+   */
   get isValid(): boolean {
     return this.#released === null && this.#engine.checkValidity(this.#request)
   }
 
-  /** For how long the hold can be trusted if nothing renews it; 0 when it is released or lost. */
+  /** How long you can trust the hold if nothing renews it; 0 when it is released or lost. */
   get remainingMs(): number {
     return this.isValid ? this.#lease.validUntil - this.#engine.env.now() : 0
   }
 
-  /** Aborts when the hold is lost, with a HOLD_LOST error as its reason. A release does not abort it. */
+  /**
+   * Aborts when the hold is lost, with a HOLD_LOST error as its reason. A release does not abort
+   * it.
+   */
   get signal(): AbortSignal {
     const controller = this.#controller ?? new AbortController()
     if (!this.#controller) {
       this.#controller = controller
       this.#engine.checkValidity(this.#request)
-      // Through this hold: while its signal may be listened to, it is in use, and is not forgotten.
+      // Refers to this hold: while its signal is in use, the hold is not forgotten.
       this.#unhook = this.#request.onLoss((reason) => this.#controller?.abort(reason))
-      // The request may live on under nested holds: its later loss is not this hold's.
+      // The request may outlive this hold under nested holds: its later loss is not this hold's.
       if (this.#released !== null) this.#unhook()
     }
     return controller.signal
   }
 
   /**
-   * Makes the hold last at least `duration` from now, whether or not renewals get through. Never shortens, never passes `maxHold`.
+   * Makes the hold last at least `duration` from now, even if renewals fail. It never shortens the
+   * hold, and never exceeds `maxHold`.
    *
    * @example
    * ```ts
@@ -117,7 +131,8 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * Turns a writer's hold into a reader's, so that other readers may enter; no other writer can come between. The fence stays.
+   * Turns a writer's hold into a reader's, so that other readers may enter. No other writer can
+   * come between. The fence stays.
    *
    * @example
    * ```ts
@@ -142,7 +157,7 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * Keeps so many permits of a semaphore, and gives the others back.
+   * Keeps this many permits of a semaphore, and gives the others back.
    *
    * @example
    * ```ts
@@ -172,16 +187,16 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * Gives the hold back, so that the next in line gets it. Calling it again does nothing more.
-   * Resolves with false if the hold had been lost before; rejects only if the store cannot be reached, in which case the
-   * hold ends with its lease.
+   * Gives the hold back, so that the next in line gets it. Further calls do nothing. Resolves with
+   * false if the hold had been lost before. Rejects only if the store cannot be reached; the hold
+   * then ends with its lease.
    */
   release(): Promise<boolean> {
     const released = this.giveBack()
     return typeof released === 'boolean' ? Promise.resolve(released) : released
   }
 
-  /** @internal As `release`, without a promise where the store answers at once. */
+  /** @internal As `release`, without a promise if the store answers synchronously. */
   giveBack(): boolean | Promise<boolean> {
     if (this.#released === null) {
       unwatchHold(this.#entry)
@@ -203,9 +218,10 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * The hold as text, for `locks.adopt` in another process. It stays held here until it is adopted; from then on it is lost here.
-   * Anyone with the text can take the hold: treat it like a password. A reader that shares its lease with others of this process
-   * is refused with UNSUPPORTED, unless the lock has `order: 'strict'`.
+   * The hold as text, for `locks.adopt` in another process. It stays held here until it is adopted,
+   * and is lost here from then on. Anyone with the text can take the hold: treat it like a
+   * password. A reader that shares its lease with others of this process is refused with
+   * UNSUPPORTED, unless the lock has `order: 'strict'`.
    *
    * @example
    * ```ts
@@ -221,7 +237,7 @@ export class Hold implements AsyncDisposable {
     this.#throwIfNotHeld()
     if (this.#lease.served.length > 1) throw notAlone(this.resource)
     await this.#engine.renew(this.#lease, {})
-    // Another process releases it: until it is adopted it lasts, whether or not this object does.
+    // Another process will release it, so it must outlive this object.
     unwatchHold(this.#entry)
     return encodeExported(this.#engine.space, this.#lease)
   }
@@ -238,7 +254,7 @@ export class Hold implements AsyncDisposable {
 }
 
 function notAlone(resource: string): HoldfastError {
-  const message = `This reader of '${resource}' shares its lease with others of this process, which would lose it with an export(); use readWrite(name, { order: 'strict' }), where each has its own`
+  const message = `This reader of '${resource}' shares its lease with other readers of this process, which would lose it on export(); use readWrite(name, { order: 'strict' }), where each reader has its own lease`
   return new HoldfastError('UNSUPPORTED', message, { resource })
 }
 

@@ -8,7 +8,7 @@ export function isAcquireTimeout(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT'
 }
 
-/** Who holds the lock, for people; undefined where one quick look cannot tell. */
+/** Describes the holder for people; undefined if one quick look cannot tell. */
 export async function holderOf(engine: Engine, resource: string): Promise<string | undefined> {
   const line = await engine.operator.glance(resource)
   const [first, ...others] = line ? resourceView(line, engine.env).holders : []

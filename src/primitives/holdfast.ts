@@ -38,35 +38,43 @@ import { StripedLock } from './striped.js'
 import { storeFromUrl } from './urls.js'
 import { type HolderView, holderView, type ResourceView, resourceView } from './views.js'
 
-/** What a client can be told when it is made. */
+/** The options of a client. */
 export interface HoldfastOptions {
-  /** Keeps applications apart: names of different spaces never meet. Default `'default'`. */
+  /**
+   * Keeps applications apart: equal names in different spaces do not collide. Default `'default'`.
+   */
   space?: string | undefined
-  /** How long a waiter that fell silent keeps its place in line. Default: as long as its lease, at most `'30s'`. */
+  /**
+   * How long a waiter keeps its place in line without a heartbeat. Default: as long as its lease,
+   * at most `'30s'`.
+   */
   presence?: Duration | undefined
-  /** How long the store may be silent before a call fails with STORE_UNAVAILABLE. Default `'10s'`. */
+  /**
+   * How long the store may be silent before a call fails with STORE_UNAVAILABLE. Default `'10s'`.
+   */
   storeTimeout?: Duration | undefined
   /**
-   * In which order the waiters of its mutexes and read-write locks are served, where those say nothing else: `'cohort'`, neighbours in one
-   * process pass a lock on among themselves; or `'strict'`, everybody in the order of arrival. Default `'cohort'`. See `docs/order.md`.
+   * The order in which waiters of mutexes and read-write locks are served, unless a lock sets its
+   * own. `'cohort'`: waiters in one process pass a lock on among themselves. `'strict'`: all
+   * waiters in the order of arrival. Default `'cohort'`. See `docs/order.md`.
    */
   order?: LockOrder | undefined
-  /** How long its locks wait in line, where a call says nothing else. Default: for ever. */
+  /** How long to wait in line, unless a call says otherwise. Default: forever. */
   wait?: Duration | undefined
-  /** The lease of its locks, where a call says nothing else. Default `'30s'`. */
+  /** The lease of locks, unless a call says otherwise. Default `'30s'`. */
   lease?: Duration | undefined
-  /** The longest that its locks are held, where a call says nothing else. Default: no cap. */
+  /** The longest time that a lock is held, unless a call says otherwise. Default: no cap. */
   maxHold?: Duration | undefined
   /**
-   * How long `close()` lets running work finish before it takes the holds away: `'30s'`, or 0 for not at all. Default `'5s'`.
-   * See `docs/closing.md`.
+   * How long `close()` waits for running work before it revokes the holds: `'30s'`, or 0 to revoke
+   * them at once. Default `'5s'`. See `docs/closing.md`.
    */
   drain?: Duration | undefined
-  /** Time, randomness and timers other than the machine's, for simulations. */
+  /** A source of time, randomness and timers in place of the machine's, for simulations. */
   env?: Env | undefined
 }
 
-/** What `ping` can be told. */
+/** The options of `ping`. */
 export interface PingOptions {
   /** How long to wait for the store's answer. Default `'1s'`. */
   timeout?: Duration | undefined
@@ -86,9 +94,12 @@ const HOLDFAST_OPTIONS: OptionNames<HoldfastOptions> = {
   env: true,
 }
 
-/** What `close` can be told. */
+/** The options of `close`. */
 export interface CloseOptions {
-  /** How long running work may take to finish: `'30s'`, or 0 for not at all. Default: that of the client, `'5s'`. */
+  /**
+   * How long to wait for running work: `'30s'`, or 0 for not at all. Default: the client's `drain`,
+   * `'5s'`.
+   */
   drain?: Duration | undefined
 }
 
@@ -96,8 +107,8 @@ const CLOSE_OPTIONS: OptionNames<CloseOptions> = { drain: true }
 const DEFAULT_DRAIN = '5s'
 
 /**
- * A client of a store, and the way to all locks. One per process is enough: it keeps all its holds and places in line alive
- * with one call now and then.
+ * A client of a store, from which you get all locks. One per process is enough: it renews all its
+ * holds and places in line with one call now and then.
  *
  * @example
  * ```ts
@@ -112,7 +123,7 @@ const DEFAULT_DRAIN = '5s'
  * ```
  */
 export class Holdfast implements AsyncDisposable {
-  /** @internal What other modules of the package build their own primitives on. */
+  /** @internal For other modules of the package that build their own primitives. */
   static contextOf(locks: Holdfast): LockContext {
     return locks.#context
   }
@@ -146,8 +157,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * A client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`, `postgres://HOST/DATABASE`,
-   * `mysql://HOST/DATABASE` or `zookeeper://HOST:PORT`. Resolves when the store has answered.
+   * Opens a client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`,
+   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE` or `zookeeper://HOST:PORT`. Resolves when
+   * the store has answered.
    *
    * @example
    * ```ts
@@ -169,7 +181,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * The mutex of that name. Nothing is sent; make one wherever you need it.
+   * The mutex of that name. This sends nothing; make one wherever you need it.
    *
    * @example
    * ```ts
@@ -203,8 +215,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * The semaphore of that name: at most `capacity` permits at once. All processes must declare the same capacity, or CAPACITY_MISMATCH
-   * is thrown. See `docs/semaphore.md`.
+   * The semaphore of that name: at most `capacity` permits at once. All processes must declare the
+   * same capacity; otherwise CAPACITY_MISMATCH is thrown. See `docs/semaphore.md`.
    *
    * @example
    * ```ts
@@ -220,7 +232,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * The latch of that name, which opens when it was counted down `total` times. See `docs/latch.md`.
+   * The latch of that name, which opens after `total` counts. See `docs/latch.md`.
    *
    * @example
    * ```ts
@@ -238,7 +250,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * The barrier of that name, where `parties` wait for each other, round after round. See `docs/barrier.md`.
+   * The barrier of that name, where `parties` wait for each other, round after round. See
+   * `docs/barrier.md`.
    *
    * @example
    * ```ts
@@ -255,7 +268,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * A lock in `count` segments; a key always leads to the same one. See `docs/striped-lock.md`.
+   * A lock in `count` segments; a key always maps to the same one. See `docs/striped-lock.md`.
    *
    * @example
    * ```ts
@@ -263,7 +276,8 @@ export class Holdfast implements AsyncDisposable {
    * import { memory } from 'holdfast/memory'
    *
    * const locks = new Holdfast(memory())
-   * await locks.striped('stock', 100).for('user:7').run(async () => console.log('one of a hundred segments'))
+   * const segment = locks.striped('stock', 100).for('user:7')
+   * await segment.run(async () => console.log('one of a hundred segments'))
    * ```
    */
   striped(name: string, count: number): StripedLock {
@@ -279,7 +293,8 @@ export class Holdfast implements AsyncDisposable {
    * import { memory } from 'holdfast/memory'
    *
    * const locks = new Holdfast(memory())
-   * await locks.all(['account:7', 'account:9']).run(async (hold) => console.log(hold.fences), { wait: '5s' })
+   * const accounts = locks.all(['account:7', 'account:9'])
+   * await accounts.run(async (hold) => console.log(hold.fences), { wait: '5s' })
    * ```
    */
   all(names: Iterable<string>): MultiLock {
@@ -287,7 +302,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * The election of that name: of many candidates one leads. See `docs/election.md`.
+   * The election of that name: one of many candidates leads. See `docs/election.md`.
    *
    * @example
    * ```ts
@@ -305,8 +320,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Runs scheduled work in one of many processes: the others, and ticks that come less than `atLeast` after its start, skip it.
-   * See `docs/once.md`.
+   * Runs scheduled work in one of many processes. The others skip it, and so does every tick less
+   * than `atLeast` after its start. See `docs/once.md`.
    *
    * @example
    * ```ts
@@ -329,7 +344,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * A decorator that runs a method inside the mutex that its arguments name. See `docs/decorator.md`.
+   * A decorator that runs a method inside the mutex that its arguments name. See
+   * `docs/decorator.md`.
    *
    * @example
    * ```ts
@@ -356,7 +372,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Who holds and who waits, resource by resource.
+   * Lists the holders and waiters of each resource.
    *
    * @example
    * ```ts
@@ -371,7 +387,7 @@ export class Holdfast implements AsyncDisposable {
    */
   async *inspect(
     query: {
-      /** Only resources whose names begin so. Default: all of the space. */
+      /** Only resources whose names start with this. Default: all of the space. */
       prefix?: string | undefined
     } = {},
   ): AsyncGenerator<ResourceView, void, void> {
@@ -381,8 +397,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Takes a hold away from its holder, who is told: for an operator who knows that it is stuck. Without a fence, every holder
-   * of the resource. Gives those who were robbed.
+   * Revokes a hold, and tells its holder. Use it as an operator, when you know that the holder is
+   * stuck. Without a fence it revokes every hold of the resource. Returns the previous holders.
    *
    * @example
    * ```ts
@@ -390,27 +406,31 @@ export class Holdfast implements AsyncDisposable {
    * import { memory } from 'holdfast/memory'
    *
    * const locks = new Holdfast(memory())
-   * for (const robbed of await locks.breakHold('order:42')) console.log('took it from', robbed.host, robbed.pid)
+   * for (const previous of await locks.breakHold('order:42'))
+   *   console.log('took it from', previous.host, previous.pid)
    * ```
    */
   async breakHold(
     name: string,
     options: {
-      /** Only the hold with this fence, as `inspect()` shows it. Default: every hold of the resource. */
+      /**
+       * Only the hold with this fence, as `inspect()` shows it. Default: every hold of the
+       * resource.
+       */
       fence?: number | undefined
     } = {},
   ): Promise<HolderView[]> {
     const resource = checkName(name, 'The name of a resource')
     const { fence } = checkOptions(options, { fence: true }, '{ fence: 42 }')
-    // Only a fence that is not there at all means "every holder": null is a fence that somebody failed to find.
+    // Only an omitted fence means every holder: null is a fence that the caller failed to find.
     if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
-    const robbed = await this.#engine.operator.evict(resource, fence ?? null)
-    return robbed.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
+    const revoked = await this.#engine.operator.evict(resource, fence ?? null)
+    return revoked.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
   }
 
   /**
-   * Looks at the live store and says in plain words what is fine, what is risky and what is wrong with it. `holdfast doctor`
+   * Checks the live store, and says in plain words what is fine, risky or wrong. `holdfast doctor`
    * prints the same.
    *
    * @example
@@ -428,8 +448,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Asks the store for a sign of life: one cheap call, for the health check of a service. Resolves with the milliseconds that
-   * it took; rejects with STORE_UNAVAILABLE if no answer comes within `timeout`, by default `'1s'`.
+   * Checks that the store answers, with one cheap call, for the health check of a service. Resolves
+   * with the milliseconds that it took. Rejects with STORE_UNAVAILABLE if no answer comes within
+   * `timeout`, by default `'1s'`.
    *
    * @example
    * ```ts
@@ -466,26 +487,26 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Takes over a hold that another process has passed on with `hold.export()`: with a new fence, and lost over there.
-   * Throws NOT_HELD if it is no longer held.
+   * Takes over a hold that another process has exported with `hold.export()`. It gets a new fence
+   * here, and is lost there. Throws NOT_HELD if it is no longer held.
    *
    * @example
    * ```ts
    * import { Holdfast } from 'holdfast'
    *
-   * export async function continueWork(passed: string) {
+   * export async function continueWork(exported: string) {
    *   const locks = await Holdfast.open('sqlite:./locks.db')
-   *   await using hold = await locks.adopt(passed)
+   *   await using hold = await locks.adopt(exported)
    *   console.log('mine now, with fence', hold.fence)
    * }
    * ```
    */
-  async adopt(passed: string, options: HoldOptions = {}): Promise<Hold> {
+  async adopt(exported: string, options: HoldOptions = {}): Promise<Hold> {
     checkOptions(options, HOLD_OPTIONS, "{ label: 'checkout' }")
-    const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = decodeExported(passed)
+    const { space, resource, id, fence, permits, capacity, leaseMs, maxHoldMs } = decodeExported(exported)
     if (space !== this.#engine.space)
       throw invalid(
-        `The passed hold is of space '${space}', this client of '${this.#engine.space}'`,
+        `The exported hold belongs to space '${space}', this client to '${this.#engine.space}'`,
         resource,
       )
     const isReentrant = capacity === EXCLUSIVE
@@ -508,8 +529,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Refuses new requests and turns waiters away with CLOSED, lets running work finish for the time of `drain`, then takes away what
-   * is still held, and closes what Holdfast has opened. See `docs/closing.md`.
+   * Refuses new requests, and fails waiters with CLOSED. Lets running work finish for the time of
+   * `drain`, then revokes the remaining holds. Closes what Holdfast has opened. See
+   * `docs/closing.md`.
    *
    * @example
    * ```ts

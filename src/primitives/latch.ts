@@ -5,39 +5,42 @@ import { checkOptions, type OptionNames } from '../base/options.js'
 import { limits } from './options.js'
 import type { LockContext } from './reentry.js'
 
-/** What a latch can be told when it is made. */
+/** The options of a latch. */
 export interface LatchOptions {
-  /** How long the count is remembered after its last change; then it is as if the latch were new. Default `'30d'`. */
+  /**
+   * How long the count is kept after its last change; then the latch starts anew. Default `'30d'`.
+   */
   retention?: Duration | undefined
 }
 
-/** What a wait can be told where there is nothing to hold. */
+/** The options of a wait without a hold. */
 export interface WaitOptions {
-  /** How long to wait. Default: for ever. `0` only looks. */
+  /** How long to wait. Default: forever. `0` checks once. */
   wait?: Duration | undefined
-  /** Gives up waiting when aborted, with ABORTED. */
+  /** Ends the wait with ABORTED when aborted. */
   signal?: AbortSignal | undefined
 }
 
 const LATCH_OPTIONS: OptionNames<LatchOptions> = { retention: true }
 export const WAIT_OPTIONS: OptionNames<WaitOptions> = { wait: true, signal: true }
 
-/** What is kept of a latch. */
+/** The state of a latch in the store. */
 interface LatchState {
   readonly total: number
   readonly count: number
-  /** The latest changes. */
+  /** The ids of the latest changes. */
   readonly recent: readonly string[]
 }
 
 /**
- * Whoever lost the answer to its count-down finds itself here and does not count twice, as long as fewer than so many others came
- * between.
+ * How many changes are remembered. A client whose answer got lost finds its own id here, and does
+ * not count twice.
  */
 const REMEMBERED = 64
 
 /**
- * A count that everybody waits for to become zero. It belongs to nobody: a count stays when the process that made it ends.
+ * A count that processes wait for until it is zero. No process owns it: a count stays when the
+ * process that made it ends.
  *
  * @example
  * ```ts
@@ -55,7 +58,7 @@ export class Latch {
   readonly #retentionMs: number
   /** The name of the latch. */
   readonly name: string
-  /** Where it starts to count from. */
+  /** The number it starts to count from. */
   readonly total: number
 
   /** Made by `locks.latch(name, total)`. */
@@ -70,12 +73,12 @@ export class Latch {
     this.#retentionMs = toMs(retention, { name: 'retention', minMs: 1 })
   }
 
-  /** How many are still missing. */
+  /** How many counts are still missing. */
   async count(): Promise<number> {
     return this.#parse(await this.#context.engine.states.read(this.#key)).count
   }
 
-  /** One less; gives how many are still missing. At zero it does nothing. */
+  /** Counts down by one, and returns how many counts are still missing. At zero it does nothing. */
   async countDown(): Promise<number> {
     const { engine } = this.#context
     const id = engine.newId()
@@ -87,14 +90,17 @@ export class Latch {
     return this.#parse(after).count
   }
 
-  /** Waits until the count is zero; at once if it is. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts. */
+  /**
+   * Waits until the count is zero; returns at once if it is. Throws ACQUIRE_TIMEOUT when the wait
+   * is over, ABORTED when the signal aborts.
+   */
   async wait(options: WaitOptions = {}): Promise<void> {
     const isOpen = (value: string | null): boolean => this.#parse(value).count === 0
     const what = { kind: 'latch', name: this.name }
     await this.#context.engine.states.until(this.#key, isOpen, limits(options, WAIT_OPTIONS), what)
   }
 
-  /** Starts anew, for everybody: counts from the beginning again, also if another number was declared before. */
+  /** Restarts the count for all processes, even if another number was declared before. */
   async reset(): Promise<void> {
     const { engine } = this.#context
     const id = engine.newId()
@@ -113,7 +119,7 @@ export class Latch {
     if (value === null) return { total: this.total, count: this.total, recent: [] }
     const state = JSON.parse(value) as LatchState
     if (state.total === this.total) return state
-    const message = `The latch '${this.name}' counts from ${state.total}, not from ${this.total}; use the same everywhere, or reset() it`
+    const message = `The latch '${this.name}' counts from ${state.total}, not from ${this.total}; use the same number everywhere, or reset() it`
     throw new HoldfastError('CAPACITY_MISMATCH', message, { resource: this.name })
   }
 }

@@ -1,19 +1,22 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Hold } from './hold.js'
 
-/** Who leads. */
+/** A leader. */
 export interface Leader {
-  /** What the candidate called itself. */
+  /** The name that the candidate gave itself. */
   readonly id: string
-  /** The number of the leadership: greater than that of every earlier one. It is the fence of the leader's hold. */
+  /**
+   * The number of the leadership, greater than that of every earlier one. It is the fence of the
+   * leader's hold.
+   */
   readonly term: number
 }
 
-/** An election that was won, until it is lost or resigned. */
+/** An election that you won, until you lose it or resign. */
 export class Leadership implements AsyncDisposable {
-  /** The hold under it, for guards that take a hold. */
+  /** The hold behind it, for guards that take a hold. */
   readonly hold: Hold
-  /** What this candidate called itself. */
+  /** The name that this candidate gave itself. */
   readonly id: string
 
   /** @internal Made by `campaign`. */
@@ -22,17 +25,23 @@ export class Leadership implements AsyncDisposable {
     this.id = id
   }
 
-  /** The number of this leadership, which is the fence of its hold. Whatever the leader changes should check it. */
+  /**
+   * The number of this leadership: the fence of its hold. Have it checked wherever the leader
+   * changes something.
+   */
   get term(): number {
     return this.hold.fence
   }
 
-  /** Whether it still leads, by the clock: right also straight after a pause of the process. */
+  /** Whether it still leads, by the clock. Correct even right after a pause of the process. */
   get isLeader(): boolean {
     return this.hold.isValid
   }
 
-  /** Aborts when the leadership is lost, with a HOLD_LOST error as its reason. Resigning does not abort it. */
+  /**
+   * Aborts when the leadership is lost, with a HOLD_LOST error as its reason. Resigning does not
+   * abort it.
+   */
   get signal(): AbortSignal {
     return this.hold.signal
   }

@@ -3,7 +3,7 @@ import type { Hold } from './hold.js'
 import { isAcquireTimeout, timeoutWithHolder } from './holder.js'
 import {
   type AcquireOptions,
-  EACH_TIME,
+  CALL_OPTIONS,
   type LockKind,
   limits,
   type TryOptions,
@@ -12,7 +12,7 @@ import {
 import { type Entered, enter, type LockContext } from './reentry.js'
 import { holdOf, runInside } from './run.js'
 
-/** Everything that can be held: the primitives differ in what they ask for, not in how they ask. */
+/** What all locks share: they differ in what they ask for, not in how. */
 export class Lock {
   readonly #context: LockContext
   readonly #kind: LockKind
@@ -28,9 +28,10 @@ export class Lock {
   }
 
   /**
-   * Waits for the lock, runs `work` while holding it, and releases it in any case. The value or the error of `work` is passed
-   * through. If the hold was lost before `work` settled, rejects with HOLD_LOST; an error of `work` itself wins.
-   * Inside `work`, the same lock can be entered again without waiting.
+   * Waits for the lock, runs `work` while holding it, and always releases it. It passes on the
+   * value or the error of `work`. If the hold was lost before `work` settled, it rejects with
+   * HOLD_LOST, unless `work` itself failed. Inside `work` you can enter the same lock again without
+   * waiting.
    *
    * @example
    * ```ts
@@ -56,7 +57,8 @@ export class Lock {
   }
 
   /**
-   * Waits for the lock and gives the hold out. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED when the signal aborts.
+   * Waits for the lock and returns the hold. Throws ACQUIRE_TIMEOUT when the wait is over, ABORTED
+   * when the signal aborts.
    *
    * @example
    * ```ts
@@ -74,7 +76,7 @@ export class Lock {
   }
 
   /**
-   * The hold if it is to be had at once, else null. Never overtakes those who wait.
+   * Returns the hold if the lock is free, otherwise null. It never overtakes waiters.
    *
    * @example
    * ```ts
@@ -114,18 +116,21 @@ export class Lock {
     throw await timeoutWithHolder(this.#context.engine, this.name, waitMs)
   }
 
-  /** Whether anybody holds it now. By the time you read the answer it may have changed: for people, not for decisions. */
+  /**
+   * Whether the lock is held now. By the time you read the answer it may have changed: show it to
+   * people, do not decide by it.
+   */
   async isLocked(): Promise<boolean> {
     const line = await this.#context.engine.operator.line(this.name)
     return line?.claims.some((claim) => claim.fence !== null) ?? false
   }
 
-  /** @internal The options that there are. */
-  protected get optionNames(): typeof EACH_TIME {
-    return EACH_TIME
+  /** @internal The options of a call. */
+  protected get optionNames(): typeof CALL_OPTIONS {
+    return CALL_OPTIONS
   }
 
-  /** @internal What to ask for with these options. */
+  /** @internal What to ask the store for with these options. */
   protected kindFor(_options: AcquireOptions): LockKind {
     return this.#kind
   }

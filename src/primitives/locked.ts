@@ -1,16 +1,16 @@
 import { invalid } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
 import { Mutex } from './mutex.js'
-import { type AcquireOptions, EACH_TIME } from './options.js'
+import { type AcquireOptions, CALL_OPTIONS } from './options.js'
 import type { LockContext } from './reentry.js'
 
-/** Gives the name to lock for the arguments of one call. */
+/** Returns the name to lock for the arguments of one call. */
 // biome-ignore lint/suspicious/noExplicitAny: parameters that are not typed may be anything
 export type NameOf<Args extends any[] = any[]> = (...args: Args) => string
 
 /**
- * A method decorator, both of the TC39 standard and of TypeScript's `experimentalDecorators`. The method
- * takes at least the arguments from which its name is made.
+ * A method decorator, for the TC39 standard and for TypeScript's `experimentalDecorators`. The
+ * method takes at least the arguments that its name is made from.
  */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export interface LockedDecorator<NameArgs extends any[] = any[]> {
@@ -35,7 +35,7 @@ export function locked<Args extends any[]>(
 ): LockedDecorator<Args> {
   const nameOf = name as string | NameOf
   if (typeof nameOf !== 'function') new Mutex(context, nameOf)
-  checkOptions(options, EACH_TIME.acquire, "{ wait: '5s' }")
+  checkOptions(options, CALL_OPTIONS.acquire, "{ wait: '5s' }")
 
   function wrap(method: Method): Method {
     return async function (this: unknown, ...args) {
@@ -68,7 +68,7 @@ interface MetadataReflect {
   defineMetadata(key: unknown, value: unknown, target: object): void
 }
 
-/** Frameworks such as NestJS keep what their decorators say on the function itself. */
+/** Frameworks such as NestJS store the metadata of their decorators on the function itself. */
 function copyMetadata(from: Method, to: Method): Method {
   const reflect = Reflect as typeof Reflect & Partial<MetadataReflect>
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? [])

@@ -2,7 +2,7 @@
 import type { Duration } from '../base/duration.js'
 import type { Hold } from './hold.js'
 
-/** The holds of several resources, as one: valid as long as all of them are. */
+/** The holds of several resources as one: valid as long as all of them are. */
 export class MultiHold implements AsyncDisposable {
   readonly #holds: readonly Hold[]
   #signal: AbortSignal | null = null
@@ -23,17 +23,17 @@ export class MultiHold implements AsyncDisposable {
     return new Map(this.#holds.map((hold) => [hold.resource, hold.fence]))
   }
 
-  /** The single holds, in the order of their names: for guards that take a hold. */
+  /** The single holds, in the order of their names, for guards that take a hold. */
   get holds(): readonly Hold[] {
     return this.#holds
   }
 
-  /** Whether all of them can be trusted at this moment. */
+  /** Whether you can trust all of them now. */
   get isValid(): boolean {
     return this.#holds.every((hold) => hold.isValid)
   }
 
-  /** For how long all of them can be trusted if nothing renews them. */
+  /** How long you can trust all of them if nothing renews them. */
   get remainingMs(): number {
     return this.#holds.reduce((least, hold) => Math.min(least, hold.remainingMs), Infinity)
   }
@@ -49,7 +49,10 @@ export class MultiHold implements AsyncDisposable {
     await Promise.all(this.#holds.map((hold) => hold.extend(duration)))
   }
 
-  /** Gives all of them back. One that fails does not keep the others; its error is thrown when all are done. False: one had been lost. */
+  /**
+   * Gives all of them back, even if one fails: its error is thrown when all are done. Resolves with
+   * false if one had been lost.
+   */
   release(): Promise<boolean> {
     this.#released ??= this.#release()
     return this.#released

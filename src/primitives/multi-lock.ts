@@ -9,7 +9,7 @@ import { holderOf } from './holder.js'
 import { MultiHold } from './multi-hold.js'
 import {
   type AcquireOptions,
-  EACH_TIME,
+  CALL_OPTIONS,
   type HoldOptions,
   limits,
   type TryOptions,
@@ -21,9 +21,9 @@ import { holdOf, runInside } from './run.js'
 const NAMED_IN_ERRORS = 3
 
 /**
- * Several mutexes, all or none. They are taken in the order of their names, so that two such locks never wait for each other,
- * however their names overlap. Names that the flow holds already are entered again; a name that sorts before one of those is
- * refused, since waiting for it could be a deadlock.
+ * Several mutexes, all or none. They are taken in the order of their names, so that two such locks
+ * never deadlock, however their names overlap. Names that the flow already holds are entered again.
+ * A new name that sorts before one of those is refused: waiting for it could deadlock.
  *
  * @example
  * ```ts
@@ -39,7 +39,7 @@ const NAMED_IN_ERRORS = 3
  */
 export class MultiLock {
   readonly #context: LockContext
-  /** Each once, in the order in which they are taken. */
+  /** The names in the order in which they are taken, without duplicates. */
   readonly names: readonly string[]
 
   /** Made by `locks.all(names)`. */
@@ -52,7 +52,10 @@ export class MultiLock {
     this.names = [...new Set(checked)].sort()
   }
 
-  /** Waits for all of them, runs `work` while holding them, and releases them in any case. As `run` of a mutex. */
+  /**
+   * Waits for all of them, runs `work` while holding them, and always releases them, like `run` of
+   * a mutex.
+   */
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
     const entered = await this.#enter(options, this.#limits(options))
@@ -64,16 +67,19 @@ export class MultiLock {
     })
   }
 
-  /** Waits for all of them and gives the holds out as one. One wait time for the whole; what was taken is given back on failure. */
+  /**
+   * Waits for all of them and returns the holds as one. `wait` covers them all. On failure, those
+   * already taken are given back.
+   */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
     const entered = await this.#enter(options, this.#limits(options))
     if (!entered) throw await this.#timeout(options)
     return this.#holdOf(entered)
   }
 
-  /** All of them if they are to be had at once, else null. */
+  /** Returns all of them if they are free, otherwise null. */
   async tryAcquire(options: TryOptions = {}): Promise<MultiHold | null> {
-    const entered = await this.#enter(options, { ...limits(options, EACH_TIME.tryAcquire), waitMs: 0 })
+    const entered = await this.#enter(options, { ...limits(options, CALL_OPTIONS.tryAcquire), waitMs: 0 })
     return entered && this.#holdOf(entered)
   }
 
@@ -82,7 +88,7 @@ export class MultiLock {
   }
 
   #limits(options: AcquireOptions): Limits {
-    return limits(options, EACH_TIME.acquire, this.#context.defaults)
+    return limits(options, CALL_OPTIONS.acquire, this.#context.defaults)
   }
 
   async #timeout(options: AcquireOptions): Promise<HoldfastError> {
@@ -106,7 +112,7 @@ export class MultiLock {
     for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
       const taken = await this.#enterOnce(options, left, deadline)
       if (taken?.every(({ entry }) => engine.checkValidity(entry.request)) ?? true) return taken
-      // One was lost while the others were waited for.
+      // One was lost during the wait for the others.
       await this.#giveBack(taken ?? [])
       if (engine.env.now() >= deadline) return null
     }
@@ -131,11 +137,11 @@ export class MultiLock {
   }
 
   /**
-   * Tries for all of them in one round trip, and keeps those before the first that is taken. The others are given back before
-   * anybody waits: out of order, one may hold, but never wait.
+   * Tries all of them in one round trip, and keeps those before the first that is not free. The
+   * others are given back before the wait: out of order, a caller may hold but never wait.
    */
   async #tryAll(options: HoldOptions, wait: Limits): Promise<Entered[]> {
-    // A store that does not answer must not make them wait for longer than they wanted to.
+    // A store that does not answer must not delay callers beyond their own wait.
     const limit = wait.waitMs === 0 ? {} : { answerWithinMs: Math.max(wait.waitMs, HEALTHY_MS) }
     const attempts = await Promise.allSettled(
       this.names.map((name) => this.#enterOne(name, options, { ...wait, ...limit, waitMs: 0 })),
@@ -170,19 +176,22 @@ export class MultiLock {
     return null
   }
 
-  /** Who holds 'b' and waits for 'a' may wait for one who holds 'a' and waits for 'b'. */
+  /** A holder of 'b' that waits for 'a' may deadlock with a holder of 'a' that waits for 'b'. */
   #refuseDisorder(owner: string | null): void {
     const held = this.#held(owner)
     const last = [...held].sort().at(-1)
     const early = this.names.find((name) => !held.has(name) && last !== undefined && name < last)
     if (early === undefined) return
     throw invalid(
-      `all() takes names in order, and '${early}' sorts before '${last}', which is held already: waiting for it could be a deadlock. Take both with one all(), or '${early}' first`,
+      `all() takes names in order, and '${early}' sorts before '${last}', which is held already: waiting for it could deadlock. Take both with one all(), or '${early}' first`,
       early,
     )
   }
 
-  /** What counts for the order: everything that the flow has taken with `all`, and whatever it holds of these names. */
+  /**
+   * The names that count for the order: all that the flow took with `all`, and those of this lock
+   * that it holds.
+   */
   #held(owner: string | null): Set<string> {
     const { engine, owners } = this.#context
     if (owner !== null) return new Set(this.names.filter((name) => owners.holds(name, owner)))

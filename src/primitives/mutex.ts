@@ -4,7 +4,7 @@ import { Lock } from './lock.js'
 import { type LockOptions, lockOptions } from './options.js'
 import type { LockContext } from './reentry.js'
 
-/** A mutual exclusion lock: at most one holder, re-entrant within `run`. Keeps no state of its own. */
+/** A mutual exclusion lock: at most one holder, re-entrant within `run`. */
 export class Mutex extends Lock {
   /** Made by `locks.mutex(name)`. */
   constructor(context: LockContext, name: string, options: LockOptions = {}) {

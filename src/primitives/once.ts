@@ -8,31 +8,37 @@ import type { HoldOptions } from './options.js'
 import { enter, type LockContext, leave } from './reentry.js'
 import { runInside } from './run.js'
 
-/** When a tick runs, and for how long it may. */
+/** The options of `once`. */
 export interface OnceOptions {
   /**
-   * For how long after its start nobody starts it again, however fast it was and even if it failed. Longer than clocks differ,
-   * shorter than the time between two ticks.
+   * How long after its start no process starts it again, however fast it was and even if it failed.
+   * Make it longer than clocks differ, and shorter than the time between two ticks.
    */
   atLeast: Duration
-  /** The longest that the work may take; then its hold is lost, its signal aborts, and another may start. */
+  /**
+   * The longest time that the work may take. Then its hold is lost, its signal aborts, and another
+   * process may start.
+   */
   atMost: Duration
-  /** How long the others stand back when the process that does the work dies. Default `'30s'`, at most `atMost`. */
+  /**
+   * How long the others are kept out after the process that does the work dies. Default `'30s'`, at
+   * most `atMost`.
+   */
   lease?: Duration | undefined
-  /** For people who look at the line. */
+  /** A note for people, shown by `holdfast ls` and `inspect()`. */
   label?: string | undefined
 }
 
-/** What became of a tick. */
+/** The outcome of a tick. */
 export type OnceOutcome<T> =
   | {
       /** It ran here. */
       readonly ran: true
-      /** What the work gave. */
+      /** The value that the work returned. */
       readonly value: T
     }
   | {
-      /** Somebody else does it now, or has started it less than `atLeast` ago. */
+      /** Another process does it now, or has started it less than `atLeast` ago. */
       readonly ran: false
     }
 
@@ -61,7 +67,7 @@ export async function once<T>(
   const isHeld = context.engine.checkValidity(request)
   if (!isFirst || !isHeld) {
     await leave(context.engine, found)
-    // It counts as started, and somebody else may be at it already.
+    // It counts as started, and another process may be doing it already.
     if (isFirst) throw request.lostBecause
     return { ran: false }
   }
@@ -72,7 +78,10 @@ export async function once<T>(
   }
 }
 
-/** Writes down that it has started, before it does: a run that dies is not repeated within its time either. */
+/**
+ * Records the start before the work begins: a run that dies is not repeated within `atLeast`
+ * either.
+ */
 async function start(context: LockContext, key: string, fence: number, atLeastMs: number): Promise<boolean> {
   const mine = String(fence)
   const after = await context.engine.states.update(key, (value) =>

@@ -7,58 +7,68 @@ import type { Limits } from '../engine/limits.js'
 import type { RequestSpec } from '../engine/spec.js'
 import { LONGEST_TURN_MS } from '../engine/turn.js'
 
-/** What every acquisition can be told. Durations are milliseconds or strings such as `'500ms'`, `'30s'`, `'5m'`. */
+/**
+ * The options of every acquisition. Durations are milliseconds, or strings such as `'500ms'`,
+ * `'30s'`, `'5m'`.
+ */
 export interface HoldOptions {
   /**
-   * How long the hold lives when its holder falls silent: after a crash, the next in line gets the lock this much later.
-   * Renewed automatically at a third of it for as long as the process lives. Default `'30s'`.
+   * How long the hold lasts without a renewal: after a crash, the next in line gets the lock this
+   * much later. Holdfast renews it at a third of this time while the process lives. Default
+   * `'30s'`.
    */
   lease?: Duration | undefined
-  /** The longest that the hold may last in all, renewals included; then it is lost. Default: no cap, as `Infinity` says. */
+  /**
+   * The longest time that the hold may last, renewals included; then it is lost. Default:
+   * `Infinity`, no cap.
+   */
   maxHold?: Duration | undefined
   /**
-   * Who holds. The same owner may enter again within the same client; another client with the same owner is just another
-   * claimant. Default: the acquisition itself.
+   * The owner of the hold. The same owner may enter again within the same client. In another client
+   * the same owner is just another waiter. Default: each acquisition is its own owner.
    */
   owner?: string | undefined
-  /** For people who look at the line: `'nightly report'`. */
+  /** A note for people, shown by `inspect()`: `'nightly report'`. */
   label?: string | undefined
 }
 
-/** What `acquire` and `run` can be told: how to hold, and how long to wait for it. */
+/** The options of `acquire` and `run`: how to hold, and how long to wait. */
 export interface AcquireOptions extends HoldOptions {
-  /** How long to wait in line. Default: for ever. `0` does not wait at all. */
+  /** How long to wait in line. Default: forever. `0` does not wait. */
   wait?: Duration | undefined
-  /** Gives up waiting when aborted, with ABORTED. Has no effect once the lock is held. */
+  /** Ends the wait with ABORTED when aborted. It has no effect once you hold the lock. */
   signal?: AbortSignal | undefined
 }
 
-/** What a client says for all its locks, where a call says nothing else. */
+/** The client's defaults for its locks. */
 export type LockDefaults = Pick<AcquireOptions, 'wait' | 'lease' | 'maxHold'>
 
-/** What `tryAcquire` can be told: it never waits. */
+/** The options of `tryAcquire`, which never waits. */
 export interface TryOptions extends HoldOptions {
   /** An aborted signal stops the attempt with ABORTED. */
   signal?: AbortSignal | undefined
 }
 
 /**
- * In which order those who wait are served: `'cohort'`, each process in the order of arrival, and the processes by turns, which
- * lets neighbours in one process pass a hot lock on without asking the store; or `'strict'`, everybody in the order of arrival.
+ * The order in which waiters are served. `'cohort'`: each process in the order of arrival, and the
+ * processes by turns, so that waiters in one process pass on a hot lock without asking the store.
+ * `'strict'`: all waiters in the order of arrival.
  */
 export type LockOrder = 'cohort' | 'strict'
 
-/** What a mutex or a read-write lock can be told. */
+/** The options of a mutex or a read-write lock. */
 export interface LockOptions {
   /**
-   * `'cohort'`: neighbours in one process pass the lock on among themselves, for a bounded time where others wait. `'strict'`: everybody is
-   * served in the order of arrival, whichever process it is in; each stands in the store's line by itself. Default: as the client says, which is
-   * `'cohort'` if nothing else was said.
+   * `'cohort'`: waiters in one process pass the lock on among themselves, for a bounded time while
+   * others wait. `'strict'`: all waiters are served in the order of arrival, in whichever process
+   * they are. Each has its own place in the store's line. Default: the `order` of the client, which
+   * is `'cohort'` unless you set it.
    */
   order?: LockOrder | undefined
   /**
-   * Keeps the lock for this long after its last hold in this process has gone, so that the next one here costs no round trip. When
-   * another process begins to wait, it goes back at once. Default: 0, it goes back with the last hold. See `docs/lingering.md`.
+   * Keeps the lock for this long after its last hold in this process, so that the next one here
+   * costs no round trip. When another process begins to wait, the lock goes back at once. Default:
+   * 0, it goes back with the last hold. See `docs/lingering.md`.
    */
   linger?: Duration | undefined
 }
@@ -66,32 +76,32 @@ export interface LockOptions {
 export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, maxHold: true, owner: true, label: true }
 const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true, ...HOLD_OPTIONS }
 const TRY_OPTIONS: OptionNames<TryOptions> = { signal: true, ...HOLD_OPTIONS }
-/** What a lock can be told each time: to be waited for, and to be tried. */
-export const EACH_TIME = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }
+/** The option names of each call. */
+export const CALL_OPTIONS = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }
 const LOCK_OPTIONS: OptionNames<LockOptions> = { order: true, linger: true }
 
 const DEFAULT_LEASE_MS = 30_000
 const SHORTEST_LEASE_MS = 10
 const SHORTEST_HOLD_MS = 10
-/** A place in line is kept as long as the lease, but a dead waiter shall not bar the line for longer than this. */
+/** A waiter's presence is as long as its lease, but a dead waiter must not block for longer. */
 const LONGEST_PRESENCE_MS = 30_000
 const LONGEST_LABEL = 1000
 const PASS_ON = { cohort: 'neighbours', strict: 'heirs', none: 'nobody' } as const
 
-/** What a primitive asks for with every call. */
+/** What a primitive asks the store for with every call. */
 export interface LockKind {
   readonly resource: string
   readonly permits: number
   readonly capacity: number
-  /** Whether the same flow or owner enters again without asking the store. */
+  /** Whether the same flow or owner may enter again without asking the store. */
   readonly isReentrant: boolean
-  /** Take it from its holders. */
+  /** Revokes the present holders. */
   readonly steal?: true
-  /** Given up as soon as the client closes, and not waited for. */
+  /** Revoked as soon as the client closes, without a drain. */
   readonly endsAtClose?: true
-  /** In which order it may be passed on inside a process. Left out: it is not. */
+  /** How it is passed on inside a process. Omitted: it is not. */
   readonly order?: LockOrder
-  /** How long it is kept after the last local hold has gone. Left out: not at all. */
+  /** How long it lingers after the last local hold. Omitted: not at all. */
   readonly lingerMs?: number
 }
 
@@ -108,7 +118,7 @@ export function requestSpec(kind: LockKind, options: HoldOptions, presenceMs: nu
     capacity,
     ...(kind.steal ? { mode: 'steal' as const } : {}),
     endsAtClose: kind.endsAtClose === true,
-    // The store counts maxHold from the grant: passed on, the next hold would have less of it.
+    // The store counts maxHold from the grant: a hold that inherits it would get less.
     passOn: maxHoldMs === null ? PASS_ON[kind.order ?? 'none'] : 'nobody',
     lingerMs: maxHoldMs === null ? lingerMs : 0,
     leaseMs,
@@ -126,20 +136,20 @@ function toMaxHoldMs(maxHold: Duration | undefined): number | null {
   return ms === Infinity ? null : ms
 }
 
-/** How long to wait, of options that may say so; `names` are all that they may have. */
+/** The wait limits in the options of a call, after a check against the allowed `names`. */
 export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
   options: T,
   names: OptionNames<NoInfer<T>>,
   { wait: defaultWait }: LockDefaults = {},
 ): Limits {
   checkOptions(options, names, "{ wait: '5s' }")
-  // Not `??`: null is no duration, and is refused.
+  // Not `??`: null is not a duration, and is refused.
   const wait = options.wait === undefined ? defaultWait : options.wait
   const waitMs = wait === undefined ? Infinity : toMs(wait, { name: 'wait', infinite: true })
   return { waitMs, signal: checkSignal(options.signal) }
 }
 
-/** The options of one call, with what the client says for all. */
+/** The options of one call, completed with the client's defaults. */
 export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold }: LockDefaults): T {
   if (lease === undefined && maxHold === undefined) return options
   return {
@@ -149,14 +159,13 @@ export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold
   }
 }
 
-/** Refuses defaults that no lock could be asked with. */
+/** Refuses defaults that no lock could use. */
 export function checkDefaults({ wait, lease, maxHold }: LockDefaults): LockDefaults {
   limits({ wait }, { wait: true })
   requestSpec({ resource: '', permits: 1, capacity: 1, isReentrant: false }, { lease, maxHold }, null)
   return { wait, lease, maxHold }
 }
 
-/** The checked options of a mutex or a read-write lock. */
 export function lockOptions(
   options: LockOptions,
   context: { readonly order: LockOrder; readonly engine: Engine },
@@ -168,11 +177,11 @@ export function lockOptions(
   return { order, lingerMs }
 }
 
-/** Where a store cannot tell that others wait, a lock that is kept would stop them for all of this time. */
+/** A store that cannot tell that others wait would let a lingering lock block them all the time. */
 function checkLinger(lingerMs: number, order: LockOrder, { capabilities, storeName }: Engine): void {
   if (order === 'strict')
     throw invalid(
-      "linger needs order: 'cohort': with 'strict' a lock goes to the next one in line, wherever that is",
+      "linger needs order: 'cohort': with 'strict' a lock goes to the next waiter in line, in any process",
     )
   if (capabilities.tellsWanted !== undefined || lingerMs <= LONGEST_TURN_MS) return
   const message = `The ${storeName} store cannot tell that others wait, so linger can be at most ${LONGEST_TURN_MS}ms there; use a store that pushes, such as Redis or PostgreSQL`

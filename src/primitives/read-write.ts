@@ -4,12 +4,13 @@ import { Lock } from './lock.js'
 import { type LockOptions, lockOptions } from './options.js'
 import type { LockContext } from './reentry.js'
 
-/** What a reader takes of a lock that a writer takes whole. */
+/** The permits of a reader; a writer takes all. */
 export const SHARED = 1
 
 /**
- * Readers share, a writer is alone. Fair: a waiting writer stops later readers, and the readers next to each other in line enter
- * together. A writer may read inside its hold, and may `downgrade()` it; a reader that asks for writing is refused with
+ * Many readers share it, or one writer has it alone. It is fair: readers that arrive after a
+ * waiting writer queue behind it, and readers next to each other in line enter together. A writer
+ * may read inside its hold, and may `downgrade()` it. A reader that asks to write is refused with
  * UPGRADE_REFUSED. A mutex of the same name is the same lock as the write side.
  *
  * @example
@@ -35,7 +36,8 @@ export class ReadWriteLock {
     this.name = checkName(name, 'The name of a read-write lock')
     const { order, lingerMs } = lockOptions(options, context)
     const kind = { resource: name, capacity: EXCLUSIVE, isReentrant: true, order }
-    // A reader needs a fence from after it has asked, so it would save no round trip.
+    // Readers do not linger: a reader needs a fence from after its request, so it saves no round
+    // trip.
     this.read = new Lock(context, { ...kind, permits: SHARED })
     this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, lingerMs })
   }

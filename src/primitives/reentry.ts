@@ -9,29 +9,32 @@ import type { RequestSpec } from '../engine/spec.js'
 import type { Leadership } from './leadership.js'
 import { type HoldOptions, type LockDefaults, type LockKind, type LockOrder, requestSpec } from './options.js'
 
-/** What the locks of one client share. */
+/** The common context of the locks of one client. */
 export interface LockContext {
   readonly engine: Engine
   readonly owners: Owners
   /** null: as long as the lease. */
   readonly presenceMs: number | null
-  /** How the waiters of a lock are served, where it says nothing else. */
+  /** The default order of waiters. */
   readonly order: LockOrder
   readonly defaults: LockDefaults
   /** The elections that this client has won. */
   readonly leaderships: Set<Leadership>
 }
 
-/** A hold that has begun: it becomes a `Hold`, or is left again. */
+/** A hold that has begun: it becomes a `Hold`, or is given up. */
 export interface Entered {
   readonly entry: Entry
-  /** The caller's callback is over, or there is none: the next nested run of the same frame may begin. */
+  /** Called when the caller's callback is over, or there is none: the next nested run may begin. */
   readonly endRun: () => void
-  /** The hold was released: the frame that was entered again need not wait for it any more. */
+  /** Called on release: the outer frame need not wait for this hold any more. */
   readonly leaveFrame: () => void
 }
 
-/** Enters again where the flow or the owner holds already, else asks the store. null: not free, and `wait` says not to wait. */
+/**
+ * Enters again if the flow or the owner already holds it, otherwise asks the store. null: not free,
+ * and `wait` is 0.
+ */
 export function enter(
   context: LockContext,
   kind: LockKind,
@@ -49,18 +52,16 @@ export function enter(
   return enterFrame(engine, frame, spec, wait)
 }
 
-/** Gives up a hold that was not given out. If the release fails, it ends with its lease. */
+/** Gives up a hold that the caller never received. If the release fails, it ends with its lease. */
 export async function leave(engine: Engine, { entry, endRun, leaveFrame }: Entered): Promise<void> {
   endRun()
   leaveFrame()
   try {
     await engine.leave(entry)
-  } catch {
-    // Its lease ends by itself.
-  }
+  } catch {}
 }
 
-/** A caller that names an owner asks for that owner, and not for the flow that it is in. */
+/** A caller that names an owner means that owner, not the flow that it is in. */
 function isSameOwner(asking: string | null, holding: string | null): boolean {
   return asking === null || asking === holding
 }
@@ -85,7 +86,7 @@ async function enterFrame(
   return asEntered(await engine.acquire(spec, limitsLeft(wait, deadline, engine.env.now())))
 }
 
-/** null: not free, and `wait` says not to wait. 'lost': the outer hold was lost meanwhile, so there is nothing to enter. */
+/** null: not free, and `wait` is 0. 'lost': the outer hold was lost meanwhile. */
 async function enterAgain(
   engine: Engine,
   frame: Frame,
@@ -93,7 +94,8 @@ async function enterAgain(
   wait: Limits,
 ): Promise<Entered | null | 'lost'> {
   const { request } = frame.entry
-  // By what this frame has, not its lease: a reader inside a writer has other readers beside it, whom a writer must not meet.
+  // Compare with the frame, not with its lease: a reader inside a writer may have other readers
+  // beside it, so no writer may enter.
   if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
   if (wait.waitMs === 0 && !frame.nested.isFree(spec.permits)) return null
   const entry = request.enter(spec.permits)
@@ -110,7 +112,7 @@ async function enterAgain(
   return 'lost'
 }
 
-/** null: the outer hold was over before this run could begin. The runs before it may never end. */
+/** null: the outer hold ended before this run could begin. The runs before it may never end. */
 async function beginNested(
   engine: Engine,
   frame: Frame,

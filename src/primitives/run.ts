@@ -4,7 +4,10 @@ import { watchHold } from '../engine/forgotten.js'
 import { Hold } from './hold.js'
 import type { Entered, LockContext } from './reentry.js'
 
-/** The hold of an `acquire`. Without a callback nobody knows where its run ends, so it does not keep nested runs out. */
+/**
+ * The hold of an `acquire`. Its end is unknown without a callback, so it does not exclude nested
+ * runs.
+ */
 export function holdOf({ engine }: LockContext, { entry, endRun, leaveFrame }: Entered): Hold {
   endRun()
   const hold = new Hold(engine, entry, leaveFrame)
@@ -12,7 +15,7 @@ export function holdOf({ engine }: LockContext, { entry, endRun, leaveFrame }: E
   return hold
 }
 
-/** What to run inside one or several holds. */
+/** The work to run inside one or several holds. */
 export interface Inside<T> {
   readonly entered: readonly Entered[]
   readonly work: (holds: readonly Hold[]) => T | PromiseLike<T>
@@ -20,7 +23,7 @@ export interface Inside<T> {
   readonly areOrdered: boolean
 }
 
-/** Runs work inside all the holds, and releases them in any case. */
+/** Runs work inside all the holds, and always releases them. */
 export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): Promise<T> {
   const { entered, work, areOrdered } = inside
   const holds = entered.map(({ entry }) => new Hold(engine, entry))
@@ -43,7 +46,7 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
     if (gone) throw gone.lostBecause ?? lostUnnoticed(gone.resource)
     return outcome.value
   } finally {
-    // Not before: a hold that was given back early leaves the work inside all the same.
+    // Not earlier: after an early release the work is still inside.
     for (const { endRun, leaveFrame } of entered) {
       endRun()
       leaveFrame()
@@ -51,7 +54,9 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
   }
 }
 
-/** The first hold that turned out to be lost. A failed release hides neither the value nor the error of the work. */
+/**
+ * The first hold that was lost. A failed release hides neither the value nor the error of the work.
+ */
 function releaseAll(holds: readonly Hold[]): Hold | undefined | Promise<Hold | undefined> {
   const first = holds.length === 1 ? holds[0] : undefined
   const wasHeld = first?.giveBack()

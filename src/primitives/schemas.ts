@@ -1,4 +1,4 @@
-/** The stores that need tables, each with what makes them. Loaded only when asked for. */
+/** The stores that need tables. Their modules are loaded on demand. */
 const SCHEMAS: Readonly<Record<string, (name: string | undefined) => Promise<string>>> = {
   mysql: async (name) => (await import('../stores/mysql/schema.js')).schemaText(name),
   postgres: async (name) => (await import('../stores/postgres/schema.js')).schemaText(name ?? 'holdfast'),
@@ -6,7 +6,7 @@ const SCHEMAS: Readonly<Record<string, (name: string | undefined) => Promise<str
 
 export const SCHEMA_STORES: readonly string[] = Object.keys(SCHEMAS)
 
-/** SQL that makes what a store needs in its database; null: no such store, or it needs nothing. */
+/** The SQL that sets up a store's database; null: unknown store, or nothing to set up. */
 export async function schemaOf(store: string, name: string | undefined): Promise<string | null> {
   const make = Object.hasOwn(SCHEMAS, store) ? SCHEMAS[store] : undefined
   return make === undefined ? null : make(name)

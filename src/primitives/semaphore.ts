@@ -4,33 +4,34 @@ import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from './hold.js'
 import { Lock } from './lock.js'
-import { type AcquireOptions, EACH_TIME, type LockKind, type TryOptions } from './options.js'
+import { type AcquireOptions, CALL_OPTIONS, type LockKind, type TryOptions } from './options.js'
 import type { LockContext } from './reentry.js'
 import { type HolderView, resourceView } from './views.js'
 
-/** What `acquire` and `run` of a semaphore can be told. */
+/** The options of `acquire` and `run` of a semaphore. */
 export interface SemaphoreAcquireOptions extends AcquireOptions {
   /** How many permits to take: all of them or none. Default 1. */
   permits?: number | undefined
 }
 
-/** What `tryAcquire` of a semaphore can be told: it never waits. */
+/** The options of `tryAcquire` of a semaphore, which never waits. */
 export interface SemaphoreTryOptions extends TryOptions {
   /** How many permits to take: all of them or none. Default 1. */
   permits?: number | undefined
 }
 
-const EACH_TIME_WITH_PERMITS: {
+const SEMAPHORE_CALL_OPTIONS: {
   readonly acquire: OptionNames<SemaphoreAcquireOptions>
   readonly tryAcquire: OptionNames<SemaphoreTryOptions>
 } = {
-  acquire: { permits: true, ...EACH_TIME.acquire },
-  tryAcquire: { permits: true, ...EACH_TIME.tryAcquire },
+  acquire: { permits: true, ...CALL_OPTIONS.acquire },
+  tryAcquire: { permits: true, ...CALL_OPTIONS.tryAcquire },
 }
 
 /**
- * At most so many at once, over all processes, in order of arrival; a large claim at the head makes later small ones wait. The
- * permits of a holder that dies come back when its lease is over. Not re-entrant: each acquisition takes permits of its own.
+ * A limited number of permits over all processes, in order of arrival. A large request at the head
+ * makes later small ones wait. The permits of a holder that dies come back when its lease ends. Not
+ * re-entrant: each acquisition takes its own permits.
  *
  * @example
  * ```ts
@@ -55,7 +56,7 @@ export class Semaphore extends Lock {
     this.#kind = kind
   }
 
-  /** How many permits there are, as declared here; `resize` may have changed it since. */
+  /** The number of permits as declared here; `resize` may have changed it since. */
   get capacity(): number {
     return this.#kind.capacity
   }
@@ -79,8 +80,9 @@ export class Semaphore extends Lock {
   }
 
   /**
-   * Changes how many permits there are, for everybody: also for those who still declare the old number. More are given out at
-   * once; fewer take effect as holders leave, and nobody is interrupted. Remembered until it is changed again.
+   * Changes the number of permits for all processes, even for those that still declare the old
+   * number. Additional permits are given out at once. A reduction takes effect as holders leave: no
+   * hold is interrupted. The number is kept until you change it again.
    *
    * @example
    * ```ts
@@ -95,21 +97,24 @@ export class Semaphore extends Lock {
   async resize(capacity: number): Promise<void> {
     checkCapacity(capacity, this.name)
     const line = await this.#context.engine.operator.line(this.name)
-    // The store would pin the number on it, and lock those out who use it as a lock.
+    // The store would save this capacity, and refuse all that use the name as a lock.
     if (line?.capacity === EXCLUSIVE) throw inUseAsLock(this.name)
     await this.#context.engine.operator.resize(this.name, this.#kind.capacity, capacity)
   }
 
-  /** How many permits nobody holds now; those who wait may be about to take them. For people, not for decisions. */
+  /**
+   * How many permits are free now; waiters may be about to take them. Show it to people, do not
+   * decide by it.
+   */
   async available(): Promise<number> {
     const line = await this.#context.engine.operator.line(this.name)
     if (!line) return this.#kind.capacity
     const taken = line.claims.reduce((sum, claim) => sum + (claim.fence === null ? 0 : claim.permits), 0)
-    // After a resize to fewer, those who hold may have more than there are.
+    // After a reduction, holders may have more permits than there are.
     return Math.max(0, line.capacity - taken)
   }
 
-  /** Who holds permits now, and how many. */
+  /** The present holders, and how many permits each has. */
   async holders(): Promise<HolderView[]> {
     const { engine } = this.#context
     const line = await engine.operator.line(this.name)
@@ -117,8 +122,8 @@ export class Semaphore extends Lock {
   }
 
   /** @internal */
-  protected override get optionNames(): typeof EACH_TIME_WITH_PERMITS {
-    return EACH_TIME_WITH_PERMITS
+  protected override get optionNames(): typeof SEMAPHORE_CALL_OPTIONS {
+    return SEMAPHORE_CALL_OPTIONS
   }
 
   /** @internal */
@@ -128,7 +133,7 @@ export class Semaphore extends Lock {
       throw invalid('permits must be a whole number of at least 1', this.name)
     if (permits > capacity)
       throw invalid(
-        `${permits} permits of '${this.name}' can never be had, there are ${capacity}; ask for fewer, or declare and resize it larger`,
+        `'${this.name}' has ${capacity} permits, so ${permits} can never be acquired; ask for fewer, or declare and resize it larger`,
         this.name,
       )
     return { ...this.#kind, permits }

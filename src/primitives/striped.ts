@@ -4,12 +4,13 @@ import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
 import type { LockContext } from './reentry.js'
 
-/** More would be as many rows or keys in the store for every `all()`. */
+/** Every `all()` needs this many rows or keys in the store. */
 const MOST_SEGMENTS = 10_000
 
 /**
- * One lock cut into segments, so that work on different keys rarely meets. A key always leads to the same segment, in every process
- * that declares the same number of segments; with another number it leads elsewhere, so change the name along with the number.
+ * One lock in segments, so that work on different keys rarely collides. A key always maps to the
+ * same segment, in every process that declares the same number of segments. With another number it
+ * maps elsewhere, so change the name along with the number.
  *
  * @example
  * ```ts
@@ -17,12 +18,13 @@ const MOST_SEGMENTS = 10_000
  * import { memory } from 'holdfast/memory'
  *
  * const stock = new Holdfast(memory()).striped('stock', 100)
- * await stock.for('user:7').run(async () => console.log('buying from the segment', stock.indexOf('user:7')))
+ * const segment = stock.indexOf('user:7')
+ * await stock.for('user:7').run(async () => console.log('buying from the segment', segment))
  * ```
  */
 export class StripedLock {
   readonly #context: LockContext
-  /** The name that the names of the segments begin with. */
+  /** The prefix of the names of the segments. */
   readonly name: string
   /** How many segments there are. */
   readonly count: number
@@ -36,24 +38,27 @@ export class StripedLock {
     this.count = count
   }
 
-  /** The number of the segment that a key leads to. */
+  /** The number of the segment of a key. */
   indexOf(key: string | number): number {
     if (typeof key !== 'string' && typeof key !== 'number')
       throw invalid('The key of a striped lock must be a string or a number', this.name)
     return hash(String(key)) % this.count
   }
 
-  /** The mutex of the segment that a key leads to. */
+  /** The mutex of the segment of a key. */
   for(key: string | number): Mutex {
     return this.at(this.indexOf(key))
   }
 
-  /** The mutex of a segment by its number, for work that moves from one segment to the next. */
+  /** The mutex of a segment by its number, for work that goes through the segments. */
   at(index: number): Mutex {
     return new Mutex(this.#context, this.#segment(index))
   }
 
-  /** The segments of several keys together, each once, in a fixed order: for work that moves something from one to another. */
+  /**
+   * The segments of several keys together, without duplicates, in a fixed order. Use it to move
+   * something from one key to another.
+   */
   forKeys(keys: Iterable<string | number>): MultiLock {
     return new MultiLock(
       this.#context,
@@ -61,7 +66,9 @@ export class StripedLock {
     )
   }
 
-  /** All segments together, in a fixed order: for work across them, such as a count of everything. */
+  /**
+   * All segments together, in a fixed order. Use it for work across them, such as a total count.
+   */
   all(): MultiLock {
     return new MultiLock(
       this.#context,
@@ -71,14 +78,18 @@ export class StripedLock {
 
   #segment(index: number): string {
     if (!Number.isSafeInteger(index) || index < 0 || index >= this.count)
-      throw invalid(`'${this.name}' has the segments 0 to ${this.count - 1}, not ${index}`, this.name)
+      throw invalid(
+        `'${this.name}' has segments 0 to ${this.count - 1}; there is no segment ${index}`,
+        this.name,
+      )
     return `${this.name}#${index}`
   }
 }
 
 /**
- * FNV-1a of the key's UTF-8 bytes in 32 bits, with the last bits stirred (it is taken modulo small numbers). Written down here and
- * in the docs so that other languages can route in the same way; it can never change.
+ * FNV-1a of the key's UTF-8 bytes in 32 bits, with the last bits mixed, since it is taken modulo
+ * small numbers. The docs specify it so that other languages map keys in the same way: it can never
+ * change.
  */
 function hash(key: string): number {
   let bits = 0x811c9dc5

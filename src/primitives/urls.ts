@@ -3,7 +3,7 @@ import type { Store } from '../contract/store.js'
 
 type Opener = (rest: string) => Promise<Store>
 
-/** Each store's module is loaded only when a URL names it, so importing `holdfast` loads no driver. */
+/** A store's module is loaded on demand, so importing `holdfast` loads no driver. */
 const SCHEMES: Readonly<Record<string, Opener>> = {
   memory: async (name) => sharedMemory(name),
   mysql: async (rest) => openMysql('mysql', rest),
@@ -20,7 +20,7 @@ const SCHEMES: Readonly<Record<string, Opener>> = {
   zookeeper: async (rest) => (await import('../stores/zookeeper/index.js')).zookeeperFromUrl(rest),
 }
 
-/** The memory stores of this process: the same URL is the same store, as everywhere else. */
+/** The memory stores of this process: the same URL means the same store. */
 const memories = new Map<string, Store>()
 
 async function sharedMemory(name: string): Promise<Store> {
@@ -39,7 +39,7 @@ async function openPostgres(scheme: string, rest: string): Promise<Store> {
 }
 
 async function openSqlite(rest: string): Promise<Store> {
-  // It would become a part of the file's name: processes with other parameters would use other locks.
+  // Parameters would become part of the file name, and lead to other locks.
   if (/\?\w+=/.test(rest)) throw invalid('A sqlite: URL has no parameters; write sqlite:PATH')
   return (await import('../stores/sqlite/index.js')).sqlite(rest.replace(/^\/\/(?=\/)/, ''))
 }

@@ -5,17 +5,17 @@ import type { ClaimView, LineView } from '../contract/store.js'
 export interface WaiterView {
   /** The explicit owner, or the id of the acquisition. */
   owner: string
-  /** The machine that it comes from; '' if not known. */
+  /** The host that it comes from; '' if unknown. */
   host: string
-  /** The process that it comes from, on that machine; 0 if not known. */
+  /** The process id on that host; 0 if unknown. */
   pid: number
-  /** What it was called for people, if anything. */
+  /** The `label` that it was acquired with, if any. */
   label: string | null
-  /** How many permits it has, or wants; a mutex or writer has 2^30. */
+  /** How many permits it has, or asks for; a mutex or writer has 2^30. */
   permits: number
-  /** Since when it waits, or holds. */
+  /** When it began to wait, or to hold. */
   since: Date
-  /** When it would lapse if its process fell silent now. */
+  /** When it lapses if nothing renews it. */
   expires: Date
 }
 
@@ -31,9 +31,9 @@ export interface ResourceView {
   name: string
   /** How many permits there are; a mutex or read-write lock has 2^30. */
   capacity: number
-  /** Those who hold it now. */
+  /** The present holders. */
   holders: HolderView[]
-  /** In the order in which they will be served. */
+  /** The waiters, in the order in which they will be served. */
   waiters: WaiterView[]
 }
 
@@ -61,13 +61,13 @@ function waiterView(claim: ClaimView, env: Env): WaiterView {
   }
 }
 
-/** What other clients wrote is not trusted to be well-formed. */
+/** What other clients wrote may be malformed. */
 function parseInfo(claim: ClaimView): Pick<WaiterView, 'owner' | 'host' | 'pid' | 'label'> {
   let info: Record<string, unknown> = {}
   try {
     info = Object(JSON.parse(claim.info))
   } catch {
-    // Another library's claim, or a damaged one: shown by its id alone.
+    // Another library's claim, or a damaged one: show only its id.
   }
   const text = (key: string): string | null => (typeof info[key] === 'string' ? info[key] : null)
   const pid = typeof info['pid'] === 'number' ? info['pid'] : 0

@@ -6,7 +6,10 @@ import { pulseScript } from './lua/pulse.js'
 import { type RedisNames, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
 
-/** Tells all lines of a pulse that we are here: in one call, or in a Cluster in one for each line, all on their way at once. */
+/**
+ * Tells all lines of a pulse that we are here: in one call, or in a Cluster in one for each line,
+ * all on their way at once.
+ */
 export async function sendBeats(
   backend: RedisBackend,
   names: RedisNames,
@@ -53,7 +56,10 @@ function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): strin
   return [token(id), toUs(leaseMs), toUs(presenceMs), String(permits ?? '-'), String(block ?? '-')]
 }
 
-/** A line that cannot be read, and will not be, has no claims of ours; it must not take the renewals of all others with it. */
+/**
+ * A line that cannot be read, and will not be, has no claims of ours; it must not take the renewals
+ * of all others with it.
+ */
 function answerOf(reply: string): BeatReply {
   if (!reply.startsWith('error ')) return beatReply(reply)
   const failure = explainReply(reply.slice('error '.length))

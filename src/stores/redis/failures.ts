@@ -1,7 +1,10 @@
 import type { HoldfastError } from '../../base/errors.js'
 import { failuresOf, messageOfError } from '../shared/failures.js'
 
-/** Failures that pass: the server starts, fails over, moves slots, is full, runs a script, or has just become a replica. */
+/**
+ * Failures that pass: the server starts, fails over, moves slots, is full, runs a script, or has
+ * just become a replica.
+ */
 const TRANSIENT = [
   'LOADING',
   'CLUSTERDOWN',
@@ -42,7 +45,10 @@ export const { explain, outOfReach, closed } = failuresOf({
   },
 })
 
-/** A failure that a script reports for one of its calls. An error of Lua itself has no code, and does not pass. */
+/**
+ * A failure that a script reports for one of its calls. An error of Lua itself has no code, and
+ * does not pass.
+ */
 export function explainReply(text: string): HoldfastError {
   return explain(new Error(replyCode(text) === null ? `ERR ${text}` : text))
 }
@@ -57,7 +63,10 @@ export function isReplica(error: unknown): boolean {
   return messageOfError(error).includes('READONLY')
 }
 
-/** The code that a server's error begins with; null: the error is the client's own, so there was no answer. */
+/**
+ * The code that a server's error begins with; null: the error is the client's own, so there was no
+ * answer.
+ */
 function replyCode(message: string): string | null {
   return /^(?:-)?([A-Z][A-Z0-9]+)(?: |$)/.exec(message)?.[1] ?? null
 }

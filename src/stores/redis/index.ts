@@ -51,8 +51,8 @@ export interface RedisOptions {
   /** How long to wait for them. Default: a second. */
   replicaTimeout?: Duration | undefined
   /**
-   * How long an unused resource's counter is kept. While it is kept, a server clock that is set back
-   * cannot lower a fence. Default: a minute.
+   * How long an unused resource's counter is kept. While it is kept, a server clock that is set
+   * back cannot lower a fence. Default: a minute.
    */
   retention?: Duration | undefined
   /** Time other than the server's, for simulations. */

@@ -57,8 +57,8 @@ export async function openAddress(address: RedisAddress): Promise<RedisDriver> {
 }
 
 /**
- * Nothing is kept for later, nothing is sent twice and nothing is tried again by the client: what is repeated, and until when, is the
- * engine's business.
+ * Nothing is kept for later, nothing is sent twice and nothing is tried again by the client: what
+ * is repeated, and until when, is the engine's business.
  */
 const IOREDIS_OPTIONS = {
   lazyConnect: true,
@@ -127,8 +127,9 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Pr
 }
 
 /**
- * The server that the address names, or its Sentinels. Its client is opened anew whenever it is cut, so they are asked again after each
- * fail-over; node-redis' own Sentinel client loses messages in one, and keeps the process from ending.
+ * The server that the address names, or its Sentinels. Its client is opened anew whenever it is
+ * cut, so they are asked again after each fail-over; node-redis' own Sentinel client loses messages
+ * in one, and keeps the process from ending.
  */
 async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisAddress): Promise<object> {
   if (kind !== 'sentinel') return nodes[0] ?? {}
@@ -150,7 +151,10 @@ async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisA
   throw outOfReach(`no Sentinel named the master (${failures.join('; ')})`)
 }
 
-/** For a node of a Cluster, which may come back or be replaced meanwhile. After some 10 s the whole Cluster is opened anew instead. */
+/**
+ * For a node of a Cluster, which may come back or be replaced meanwhile. After some 10 s the whole
+ * Cluster is opened anew instead.
+ */
 function reconnectMs(attempt: number): number | false {
   return attempt > 14 ? false : Math.min(1000, 20 * 2 ** attempt)
 }
@@ -170,7 +174,8 @@ async function connected(
     await (kind === 'single' ? Promise.race([failed, client.connect()]) : client.connect())
   } catch (error) {
     await driver.close().catch(() => {})
-    // The client's own word for it is "Connection is closed"; what led to that is in the event, which may come a moment later.
+    // The client's own word for it is "Connection is closed"; what led to that is in the event,
+    // which may come a moment later.
     throw await Promise.race([failed.catch((reason) => reason), Promise.resolve(error)]).then((reason) =>
       asFailure(reason, tls),
     )

@@ -204,7 +204,10 @@ export const lingerCases: readonly CaseSpec[] = [
   },
 ]
 
-/** A client whose lock lingers, over a store that counts calls. `isTold`: the store tells it that others wait. */
+/**
+ * A client whose lock lingers, over a store that counts calls. `isTold`: the store tells it that
+ * others wait.
+ */
 async function lingering(
   scene: Scene,
   options: HoldfastOptions = {},

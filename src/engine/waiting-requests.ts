@@ -1,7 +1,7 @@
 import type { Request } from './request.js'
 
 /** The requests that wait in this process, in order of arrival. Each is in at most one queue. */
-export class RequestQueue {
+export class WaitingRequests {
   #first: Request | null = null
   #last: Request | null = null
   #size = 0
