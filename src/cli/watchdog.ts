@@ -30,7 +30,8 @@ export class Watchdog {
     this.#shell = spawn('/bin/sh', ['-c', 'eval "$SCRIPT"', 'holdfast-watchdog', grace, mark], {
       cwd: '/', // so that it keeps no file system busy
       detached: true,
-      env: { PATH: '/usr/bin:/bin', SCRIPT: WATCHDOG_SCRIPT }, // not an argument: `ps` would show all of it
+      // Not an argument: `ps` would show all of it.
+      env: { PATH: '/usr/bin:/bin', SCRIPT: WATCHDOG_SCRIPT },
       stdio: ['pipe', 'ignore', 'ignore'],
     })
     const gone = () => {

@@ -12,7 +12,6 @@ import { Lease } from './lease.js'
 import { aborted, type Limits } from './limits.js'
 import { Lingering } from './lingering.js'
 import { News } from './news.js'
-import { Operator } from './operator.js'
 import { Pulse } from './pulse.js'
 import { Releases } from './releases.js'
 import { type Entry, Request } from './request.js'
@@ -47,7 +46,6 @@ export class Engine {
   readonly claims = new Claims(this)
   readonly news = new News(this)
   readonly lingering = new Lingering(this)
-  readonly operator = new Operator(this)
   readonly pulse: Pulse
   readonly releases: Releases
   readonly closing: Closing

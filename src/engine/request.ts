@@ -134,15 +134,12 @@ export class Request {
   /** The caller gives up, or is sent away. */
   fail(error: HoldfastError): void {
     if (this.phase !== 'waiting') return
-    this.phase = 'over'
-    this.#failure = error
-    this.#settle?.reject(error)
+    this.failed(error)
     this.line.onLeft(this)
   }
 
-  /** As `fail`, for a request that its line has let go already. */
+  /** As `fail`, for a request that has left its line already. */
   failed(error: HoldfastError): void {
-    if (this.phase !== 'waiting') return
     this.phase = 'over'
     this.#failure = error
     this.#settle?.reject(error)

@@ -177,7 +177,7 @@ export class Barrier {
 
   /** The fences whose claims are still in the line. */
   async #alive(fences: readonly number[]): Promise<number[]> {
-    const line = await this.#context.engine.operator.line(this.#key)
+    const line = await this.#context.operator.line(this.#key)
     return fences.filter((fence) => line?.claims.some((claim) => claim.fence === fence))
   }
 

@@ -93,7 +93,7 @@ export class Election {
       endsAtClose: true,
     } as const
     const found = await enter(this.#context, kind, options, wait)
-    if (!found) throw await timeoutWithHolder(this.#context.engine, this.#key, wait.waitMs)
+    if (!found) throw await timeoutWithHolder(this.#context, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
     // Not watched for garbage collection: the client keeps it, and the watch would never let it go.
     const hold = new Hold(this.#context.engine, found.entry, end)
@@ -118,8 +118,8 @@ export class Election {
 
   /** The present leader, or null. By the time you read the answer it may have changed. */
   async leader(): Promise<Leader | null> {
-    const { engine } = this.#context
-    const line = await engine.operator.line(this.#key)
+    const { engine, operator } = this.#context
+    const line = await operator.line(this.#key)
     const holder = line && resourceView(line, engine.env).holders[0]
     return holder ? { id: holder.owner, term: holder.fence } : null
   }

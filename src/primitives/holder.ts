@@ -1,7 +1,8 @@
 import { formatMs } from '../base/duration.js'
+import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
-import type { Engine } from '../engine/engine.js'
 import { acquireTimeout } from '../engine/limits.js'
+import type { LockContext } from './reentry.js'
 import { type HolderView, resourceView } from './views.js'
 
 export function isAcquireTimeout(error: unknown): boolean {
@@ -9,24 +10,27 @@ export function isAcquireTimeout(error: unknown): boolean {
 }
 
 /** Describes the holder for people; undefined if one quick look cannot tell. */
-export async function holderOf(engine: Engine, resource: string): Promise<string | undefined> {
-  const line = await engine.operator.glance(resource)
-  const [first, ...others] = line ? resourceView(line, engine.env).holders : []
+export async function holderOf(
+  { engine: { env }, operator }: LockContext,
+  resource: string,
+): Promise<string | undefined> {
+  const line = await operator.glance(resource)
+  const [first, ...others] = line ? resourceView(line, env).holders : []
   if (!first) return undefined
   const also = others.length === 0 ? '' : ` and ${others.length} more`
-  return `${describe(first, engine)}${also}`
+  return `${describe(first, env)}${also}`
 }
 
 /** The error for a caller whose wait is over. */
 export async function timeoutWithHolder(
-  engine: Engine,
+  context: LockContext,
   resource: string,
   waitMs: number,
 ): Promise<HoldfastError> {
-  return acquireTimeout(resource, waitMs, await holderOf(engine, resource))
+  return acquireTimeout(resource, waitMs, await holderOf(context, resource))
 }
 
-function describe({ host, pid, label, since }: HolderView, { env }: Engine): string {
+function describe({ host, pid, label, since }: HolderView, env: Env): string {
   const who = [host, pid === 0 ? '' : `pid ${pid}`, label === null ? '' : `'${label}'`].filter(
     (part) => part !== '',
   )

@@ -21,6 +21,7 @@ import { type LockedDecorator, locked, type NameOf } from './locked.js'
 import { MultiLock } from './multi-lock.js'
 import { Mutex } from './mutex.js'
 import { type OnceOptions, type OnceOutcome, once } from './once.js'
+import { Operator } from './operator.js'
 import {
   type AcquireOptions,
   checkDefaults,
@@ -148,6 +149,7 @@ export class Holdfast implements AsyncDisposable {
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
     this.#context = {
       engine: this.#engine,
+      operator: new Operator(this.#engine),
       owners: new Owners(this.#engine),
       presenceMs,
       order,
@@ -172,7 +174,7 @@ export class Holdfast implements AsyncDisposable {
   static async open(url: string, options: HoldfastOptions = {}): Promise<Holdfast> {
     const locks = new Holdfast(await storeFromUrl(url), options)
     try {
-      await locks.#engine.operator.reach()
+      await locks.#context.operator.reach()
       return locks
     } catch (error) {
       await locks.close().catch(() => {})
@@ -393,7 +395,7 @@ export class Holdfast implements AsyncDisposable {
   ): AsyncGenerator<ResourceView, void, void> {
     const { prefix = '' } = checkOptions(query, { prefix: true }, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
-    for await (const line of this.#engine.operator.inspect({ prefix })) yield resourceView(line, this.#env)
+    for await (const line of this.#context.operator.inspect({ prefix })) yield resourceView(line, this.#env)
   }
 
   /**
@@ -425,7 +427,7 @@ export class Holdfast implements AsyncDisposable {
     // Only an omitted fence means every holder: null is a fence that the caller failed to find.
     if (fence !== undefined && !Number.isSafeInteger(fence))
       throw invalid('fence must be the number of the hold to break', resource)
-    const revoked = await this.#engine.operator.evict(resource, fence ?? null)
+    const revoked = await this.#context.operator.evict(resource, fence ?? null)
     return revoked.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
   }
 
@@ -444,7 +446,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   check(): Promise<Finding[]> {
-    return this.#engine.operator.check()
+    return this.#context.operator.check()
   }
 
   /**
@@ -467,7 +469,7 @@ export class Holdfast implements AsyncDisposable {
    */
   async ping(options: PingOptions = {}): Promise<number> {
     const { timeout = '1s' } = checkOptions(options, PING_OPTIONS, "{ timeout: '1s' }")
-    return this.#engine.operator.ping(toMs(timeout, { name: 'timeout', minMs: 1 }))
+    return this.#context.operator.ping(toMs(timeout, { name: 'timeout', minMs: 1 }))
   }
 
   /**
@@ -483,7 +485,7 @@ export class Holdfast implements AsyncDisposable {
    * ```
    */
   spaces(): Promise<string[]> {
-    return this.#engine.operator.spaces()
+    return this.#context.operator.spaces()
   }
 
   /**

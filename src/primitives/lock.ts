@@ -113,7 +113,7 @@ export class Lock {
       refusal = error
     }
     if (refusal !== undefined && !isAcquireTimeout(refusal)) throw refusal
-    throw await timeoutWithHolder(this.#context.engine, this.name, waitMs)
+    throw await timeoutWithHolder(this.#context, this.name, waitMs)
   }
 
   /**
@@ -121,7 +121,7 @@ export class Lock {
    * people, do not decide by it.
    */
   async isLocked(): Promise<boolean> {
-    const line = await this.#context.engine.operator.line(this.name)
+    const line = await this.#context.operator.line(this.name)
     return line?.claims.some((claim) => claim.fence !== null) ?? false
   }
 

@@ -96,7 +96,7 @@ export class MultiLock {
     const some = this.names.slice(0, NAMED_IN_ERRORS)
     const others = this.names.length - some.length
     const names = some.map((name) => `'${name}'`).join(', ') + (others > 0 ? ` and ${others} others` : '')
-    const holders = await Promise.all(some.map((name) => holderOf(this.#context.engine, name)))
+    const holders = await Promise.all(some.map((name) => holderOf(this.#context, name)))
     const held = holders.findIndex((holder) => holder !== undefined)
     const who = held < 0 ? '' : `: '${some[held]}' is held by ${holders[held]}`
     const when = waitMs === 0 ? 'at once' : `within ${formatMs(waitMs)}`

@@ -7,11 +7,13 @@ import type { Owners } from '../engine/owners.js'
 import { type Entry, upgradeRefused } from '../engine/request.js'
 import type { RequestSpec } from '../engine/spec.js'
 import type { Leadership } from './leadership.js'
+import type { Operator } from './operator.js'
 import { type HoldOptions, type LockDefaults, type LockKind, type LockOrder, requestSpec } from './options.js'
 
 /** The common context of the locks of one client. */
 export interface LockContext {
   readonly engine: Engine
+  readonly operator: Operator
   readonly owners: Owners
   /** null: as long as the lease. */
   readonly presenceMs: number | null

@@ -96,10 +96,10 @@ export class Semaphore extends Lock {
    */
   async resize(capacity: number): Promise<void> {
     checkCapacity(capacity, this.name)
-    const line = await this.#context.engine.operator.line(this.name)
+    const line = await this.#context.operator.line(this.name)
     // The store would save this capacity, and refuse all that use the name as a lock.
     if (line?.capacity === EXCLUSIVE) throw inUseAsLock(this.name)
-    await this.#context.engine.operator.resize(this.name, this.#kind.capacity, capacity)
+    await this.#context.operator.resize(this.name, this.#kind.capacity, capacity)
   }
 
   /**
@@ -107,7 +107,7 @@ export class Semaphore extends Lock {
    * decide by it.
    */
   async available(): Promise<number> {
-    const line = await this.#context.engine.operator.line(this.name)
+    const line = await this.#context.operator.line(this.name)
     if (!line) return this.#kind.capacity
     const taken = line.claims.reduce((sum, claim) => sum + (claim.fence === null ? 0 : claim.permits), 0)
     // After a reduction, holders may have more permits than there are.
@@ -116,8 +116,8 @@ export class Semaphore extends Lock {
 
   /** The present holders, and how many permits each has. */
   async holders(): Promise<HolderView[]> {
-    const { engine } = this.#context
-    const line = await engine.operator.line(this.name)
+    const { engine, operator } = this.#context
+    const line = await operator.line(this.name)
     return line ? resourceView(line, engine.env).holders : []
   }
 

@@ -109,7 +109,7 @@ export class LockManager {
   async query(): Promise<LockManagerSnapshot> {
     this.#throwIfClosed()
     await this.#unanswered.wait()
-    return snapshot(this.#context.engine)
+    return snapshot(this.#context.operator)
   }
 
   #throwIfClosed(): void {

@@ -1,7 +1,6 @@
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { ClaimView } from '../contract/store.js'
-import type { Engine } from '../engine/engine.js'
-import { clientOf } from '../engine/operator.js'
+import { clientOf, type Operator } from '../primitives/operator.js'
 import { nameOf } from './names.js'
 import type { LockInfo, LockManagerSnapshot } from './types.js'
 
@@ -9,10 +8,10 @@ import type { LockInfo, LockManagerSnapshot } from './types.js'
  * All locks of the space: a mutex is an exclusive lock, a reader a shared one. Semaphores are left
  * out.
  */
-export async function snapshot(engine: Engine): Promise<LockManagerSnapshot> {
+export async function snapshot(operator: Operator): Promise<LockManagerSnapshot> {
   const held: LockInfo[] = []
   const pending: LockInfo[] = []
-  for await (const { resource, capacity, claims } of engine.operator.inspect({ prefix: '' })) {
+  for await (const { resource, capacity, claims } of operator.inspect({ prefix: '' })) {
     if (capacity !== EXCLUSIVE) continue
     for (const claim of claims) (claim.fence === null ? pending : held).push(lockInfo(resource, claim))
   }

@@ -53,13 +53,21 @@ function oddWords(path: string, passages: readonly Passage[]): string[] {
   )
 }
 
-/** Lines with a comment, and comment lines of Lua and SQL, that are too wide. */
+/**
+ * Lines with a comment, and comment lines of Lua and SQL, that are too wide. Code in comments is left
+ * out, as above, and so are directives to tools.
+ */
 function wideLines({ path, text, passages }: Source): string[] {
   const lines = text.split('\n')
   const commented = new Set<number>()
-  for (const { kind, line, text: passage } of passages)
-    for (const [offset, each] of passage.split('\n').entries())
-      if (kind === 'comment' || /^\s*--/.test(each)) commented.add(line + offset)
+  for (const { kind, line, text: passage } of passages) {
+    let isExample = false
+    for (const [offset, each] of passage.split('\n').entries()) {
+      if (/^\s*\*\s*```/.test(each)) isExample = !isExample
+      const isCode = isExample || /^\s*\* {4}/.test(each) || each.includes('biome-ignore')
+      if ((kind === 'comment' && !isCode) || /^\s*--/.test(each)) commented.add(line + offset)
+    }
+  }
   return [...commented]
     .map((line) => ({ line, columns: lines[line - 1]?.length ?? 0 }))
     .filter(({ columns }) => columns > MOST_COLUMNS)
@@ -161,10 +169,18 @@ describe('the checks of prose', () => {
       `-- ${long}`,
       `local ${long}`,
       '`',
+      '/**',
+      ' * ```ts',
+      ` * ${long}`,
+      ' * ```',
+      ` *     ${long}`,
+      ` * ${long}`,
+      ' */',
     ].join('\n')
     expect(wideLines(sourceOf('src/a.ts', planted))).toEqual([
       'src/a.ts:1: 103 columns',
       'src/a.ts:4: 103 columns',
+      'src/a.ts:12: 103 columns',
     ])
   })
 

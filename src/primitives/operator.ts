@@ -1,7 +1,7 @@
 import { HoldfastError } from '../base/errors.js'
 import type { ClaimView, Finding, InspectQuery, LineView } from '../contract/store.js'
-import { Heard } from './calls.js'
-import type { Engine } from './engine.js'
+import { Heard } from '../engine/calls.js'
+import type { Engine } from '../engine/engine.js'
 
 /** How long a failed caller waits to be told who holds the lock. */
 const GLANCE_MS = 250
