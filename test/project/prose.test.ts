@@ -65,7 +65,7 @@ function wideLines({ path, text, passages }: Source): string[] {
     for (const [offset, each] of passage.split('\n').entries()) {
       if (/^\s*\*\s*```/.test(each)) isExample = !isExample
       const isCode = isExample || /^\s*\* {4}/.test(each) || each.includes('biome-ignore')
-      if ((kind === 'comment' && !isCode) || /^\s*--/.test(each)) commented.add(line + offset)
+      if ((kind === 'comment' && !isCode) || /^\s*-- /.test(each)) commented.add(line + offset)
     }
   }
   return [...commented]
