@@ -49,11 +49,18 @@ export class Lock {
    * console.log(total)
    * ```
    */
-  async run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
-    if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-    const found = await this.#enter(options)
+  run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
-    return runInside(this.#context, { entered: [found], work: inside, areOrdered: false })
+    const run = (entered: Entered): Promise<T> =>
+      runInside(this.#context, { entered: [entered], work: inside, areOrdered: false })
+    // Not async: where the store answers at once, the promise of the run is the only one.
+    try {
+      if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
+      const found = this.#enter(options)
+      return found instanceof Promise ? found.then(run) : run(found)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /**
@@ -71,8 +78,8 @@ export class Lock {
    * ```
    */
   async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const found = await this.#enter(options)
-    return holdOf(this.#context, found)
+    const found = this.#enter(options)
+    return holdOf(this.#context, found instanceof Promise ? await found : found)
   }
 
   /**

@@ -34,13 +34,20 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
   })
   const runWork = (): T | PromiseLike<T> => work(holds)
   try {
-    const outcome = await settled(() => (innermost ? innermost.run(runWork) : runWork()))
+    let outcome: { value: T } | { error: unknown }
+    // Not by `settled`: this is the path of every `run`, and each promise on it counts.
+    try {
+      outcome = { value: await (innermost ? innermost.run(runWork) : runWork()) }
+    } catch (error) {
+      outcome = { error }
+    }
     const lost = holds.find((hold) => !hold.isReleased && !hold.isValid)
     for (const frame of frames.reverse()) {
       const nested = frame.close()
       if (nested) await nested
     }
-    const unheld = await releaseAll(holds)
+    const releasing = releaseAll(holds)
+    const unheld = releasing instanceof Promise ? await releasing : releasing
     if ('error' in outcome) throw outcome.error
     const gone = lost ?? unheld
     if (gone) throw gone.lostBecause ?? lostUnnoticed(gone.resource)
