@@ -114,7 +114,7 @@ function onClaim(store: Store, hear: (request: ClaimRequest) => void): Store {
         return real.claim(request)
       }
       return new Proxy(real, {
-        get: (target, key) => (key === 'claim' ? claim : Reflect.get(target, key).bind(target)),
+        get: (target, key) => (key === 'claim' ? claim : Reflect.get(target, key)?.bind(target)),
       })
     },
   }

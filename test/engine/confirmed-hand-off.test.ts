@@ -16,7 +16,7 @@ function confirming(store: Store) {
       const real = store.connect(client)
       return new Proxy(real, {
         get(target, key) {
-          const method = Reflect.get(target, key).bind(target)
+          const method = Reflect.get(target, key)?.bind(target)
           if (key !== 'pulse') return method
           return async (beats: unknown) => {
             counts.pulses++

@@ -32,7 +32,7 @@ function withSlowPulse(store: Store) {
       })
     }
     return new Proxy(real, {
-      get: (target, key) => (key === 'pulse' ? pulse : Reflect.get(target, key).bind(target)),
+      get: (target, key) => (key === 'pulse' ? pulse : Reflect.get(target, key)?.bind(target)),
     })
   }
   return { slow, wrapped: { name: store.name, capabilities: store.capabilities, connect } satisfies Store }

@@ -12,7 +12,7 @@ function countingReleases(store: Store): { store: Store; released: string[] } {
       return real.release(resource, id)
     }
     return new Proxy(real, {
-      get: (target, key) => (key === 'release' ? release : Reflect.get(target, key).bind(target)),
+      get: (target, key) => (key === 'release' ? release : Reflect.get(target, key)?.bind(target)),
     })
   }
   return { store: { name: store.name, capabilities: store.capabilities, connect }, released }

@@ -29,7 +29,7 @@ function behindBadNetwork(store: Store) {
         return reply
       }
       return new Proxy(real, {
-        get: (target, key) => (key === 'claim' ? claim : Reflect.get(target, key).bind(target)),
+        get: (target, key) => (key === 'claim' ? claim : Reflect.get(target, key)?.bind(target)),
       })
     },
   }

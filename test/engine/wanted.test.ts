@@ -17,7 +17,7 @@ function withLateAnswers(store: Store, go: Promise<void>): Store {
         return replies
       }
       return new Proxy(real, {
-        get: (target, key) => (key === 'pulse' ? pulse : Reflect.get(target, key).bind(target)),
+        get: (target, key) => (key === 'pulse' ? pulse : Reflect.get(target, key)?.bind(target)),
       })
     },
   }
