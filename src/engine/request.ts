@@ -17,6 +17,10 @@ const LATE_ANSWER_MS = 100
 export interface Entry {
   readonly request: Request
   permits: number
+  /** The callback of a nested run is over, or there is none: the next nested run may begin. */
+  endRun: () => void
+  /** A nested hold was released: the frame around it need not wait for it any more. */
+  leaveFrame: () => void
   /** Set for a hold that its holder has to release: tells whether anybody still can. */
   trace?: Trace | null
 }
@@ -207,7 +211,7 @@ export class Request {
    */
   enter(permits: number): Entry {
     if (permits > (this.lease?.permits ?? 0)) throw upgradeRefused(this.resource)
-    const entry: Entry = { request: this, permits }
+    const entry: Entry = { request: this, permits, endRun: nothing, leaveFrame: nothing }
     if (this.lease) this.lease.isForgotten = false
     this.#entries.push(entry)
     return entry

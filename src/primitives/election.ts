@@ -92,11 +92,11 @@ export class Election {
       isReentrant: false,
       endsAtClose: true,
     } as const
-    const found = await enter(this.#context, kind, options, wait)
-    if (!found) throw await timeoutWithHolder(this.#context, this.#key, wait.waitMs)
+    const entry = await enter(this.#context, kind, options, wait)
+    if (!entry) throw await timeoutWithHolder(this.#context, this.#key, wait.waitMs)
     const end = (): void => void leaderships.delete(leadership)
     // Not watched for garbage collection: the client keeps it, and the watch would never let it go.
-    const hold = new Hold(this.#context.engine, found.entry, end)
+    const hold = new Hold(this.#context.engine, entry, end)
     const leadership = new Leadership(hold, id)
     try {
       await this.#announce({ id, term: hold.fence })

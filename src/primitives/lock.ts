@@ -1,4 +1,5 @@
 import { invalid } from '../base/errors.js'
+import type { Entry } from '../engine/request.js'
 import type { Hold } from './hold.js'
 import { isAcquireTimeout, timeoutWithHolder } from './holder.js'
 import {
@@ -9,7 +10,7 @@ import {
   type TryOptions,
   withDefaults,
 } from './options.js'
-import { type Entered, enter, type LockContext } from './reentry.js'
+import { enter, type LockContext } from './reentry.js'
 import { holdOf, runInside } from './run.js'
 
 /** What all locks share: they differ in what they ask for, not in how. */
@@ -51,8 +52,8 @@ export class Lock {
    */
   run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
-    const run = (entered: Entered): Promise<T> =>
-      runInside(this.#context, { entered: [entered], work: inside, areOrdered: false })
+    const run = (entry: Entry): Promise<T> =>
+      runInside(this.#context, { entries: [entry], work: inside, areOrdered: false })
     // Not async: where the store answers at once, the promise of the run is the only one.
     try {
       if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
@@ -103,7 +104,7 @@ export class Lock {
     return found && holdOf(this.#context, found)
   }
 
-  #enter(options: AcquireOptions): Entered | Promise<Entered> {
+  #enter(options: AcquireOptions): Entry | Promise<Entry> {
     const { defaults } = this.#context
     const wait = limits(options, this.optionNames.acquire, defaults)
     const asked = withDefaults(options, defaults)
@@ -111,7 +112,7 @@ export class Lock {
     return found && !(found instanceof Promise) ? found : this.#waitFor(found, wait.waitMs)
   }
 
-  async #waitFor(finding: null | Promise<Entered | null>, waitMs: number): Promise<Entered> {
+  async #waitFor(finding: null | Promise<Entry | null>, waitMs: number): Promise<Entry> {
     let refusal: unknown
     try {
       const found = await finding

@@ -5,6 +5,7 @@ import { EXCLUSIVE } from '../contract/constants.js'
 import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
 import { type Limits, limitsLeft } from '../engine/limits.js'
+import type { Entry } from '../engine/request.js'
 import { holderOf } from './holder.js'
 import { MultiHold } from './multi-hold.js'
 import {
@@ -15,7 +16,7 @@ import {
   type TryOptions,
   withDefaults,
 } from './options.js'
-import { type Entered, enter, type LockContext, leave } from './reentry.js'
+import { enter, type LockContext, leave } from './reentry.js'
 import { holdOf, runInside } from './run.js'
 
 const NAMED_IN_ERRORS = 3
@@ -58,10 +59,10 @@ export class MultiLock {
    */
   async run<T>(work: (hold: MultiHold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument')
-    const entered = await this.#enter(options, this.#limits(options))
-    if (!entered) throw await this.#timeout(options)
+    const entries = await this.#enter(options, this.#limits(options))
+    if (!entries) throw await this.#timeout(options)
     return runInside(this.#context, {
-      entered,
+      entries,
       work: (holds) => work(new MultiHold(holds)),
       areOrdered: true,
     })
@@ -72,19 +73,19 @@ export class MultiLock {
    * already taken are given back.
    */
   async acquire(options: AcquireOptions = {}): Promise<MultiHold> {
-    const entered = await this.#enter(options, this.#limits(options))
-    if (!entered) throw await this.#timeout(options)
-    return this.#holdOf(entered)
+    const entries = await this.#enter(options, this.#limits(options))
+    if (!entries) throw await this.#timeout(options)
+    return this.#holdOf(entries)
   }
 
   /** Returns all of them if they are free, otherwise null. */
   async tryAcquire(options: TryOptions = {}): Promise<MultiHold | null> {
-    const entered = await this.#enter(options, { ...limits(options, CALL_OPTIONS.tryAcquire), waitMs: 0 })
-    return entered && this.#holdOf(entered)
+    const entries = await this.#enter(options, { ...limits(options, CALL_OPTIONS.tryAcquire), waitMs: 0 })
+    return entries && this.#holdOf(entries)
   }
 
-  #holdOf(entered: readonly Entered[]): MultiHold {
-    return new MultiHold(entered.map((found) => holdOf(this.#context, found)))
+  #holdOf(entries: readonly Entry[]): MultiHold {
+    return new MultiHold(entries.map((entry) => holdOf(this.#context, entry)))
   }
 
   #limits(options: AcquireOptions): Limits {
@@ -104,30 +105,30 @@ export class MultiLock {
     return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 
-  async #enter(given: HoldOptions, wait: Limits): Promise<Entered[] | null> {
+  async #enter(given: HoldOptions, wait: Limits): Promise<Entry[] | null> {
     const { engine, defaults } = this.#context
     const options = withDefaults(given, defaults)
     this.#refuseDisorder(options.owner ?? null)
     const deadline = engine.env.now() + wait.waitMs
     for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
       const taken = await this.#enterOnce(options, left, deadline)
-      if (taken?.every(({ entry }) => engine.checkValidity(entry.request)) ?? true) return taken
+      if (taken?.every(({ request }) => engine.checkValidity(request)) ?? true) return taken
       // One was lost during the wait for the others.
       await this.#giveBack(taken ?? [])
       if (engine.env.now() >= deadline) return null
     }
   }
 
-  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entered[] | null> {
+  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entry[] | null> {
     const { engine } = this.#context
-    const taken: Entered[] = []
+    const taken: Entry[] = []
     try {
       if (this.names.length > 1 || wait.waitMs === 0) taken.push(...(await this.#tryAll(options, wait)))
       for (const name of this.names.slice(taken.length)) {
         const left = limitsLeft(wait, deadline, engine.env.now())
-        const found = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
-        if (!found) return await this.#giveBack(taken)
-        taken.push(found)
+        const entry = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
+        if (!entry) return await this.#giveBack(taken)
+        taken.push(entry)
       }
       return taken
     } catch (error) {
@@ -140,23 +141,23 @@ export class MultiLock {
    * Tries all of them in one round trip, and keeps those before the first that is not free. The
    * others are given back before the wait: out of order, a caller may hold but never wait.
    */
-  async #tryAll(options: HoldOptions, wait: Limits): Promise<Entered[]> {
+  async #tryAll(options: HoldOptions, wait: Limits): Promise<Entry[]> {
     // A store that does not answer must not delay callers beyond their own wait.
     const limit = wait.waitMs === 0 ? {} : { answerWithinMs: Math.max(wait.waitMs, HEALTHY_MS) }
     const attempts = await Promise.allSettled(
       this.names.map((name) => this.#enterOne(name, options, { ...wait, ...limit, waitMs: 0 })),
     )
-    const found = attempts.map((attempt) => (attempt.status === 'fulfilled' ? attempt.value : null))
+    const entries = attempts.map((attempt) => (attempt.status === 'fulfilled' ? attempt.value : null))
     const failure = attempts.find((attempt) => attempt.status === 'rejected')
-    const missing = found.indexOf(null)
-    const kept = failure ? 0 : missing === -1 ? found.length : missing
-    await this.#giveBack(found.slice(kept).filter((found) => found !== null))
+    const missing = entries.indexOf(null)
+    const kept = failure ? 0 : missing === -1 ? entries.length : missing
+    await this.#giveBack(entries.slice(kept).filter((entry) => entry !== null))
     if (failure) throw failure.reason
-    return found.slice(0, kept).filter((found) => found !== null)
+    return entries.slice(0, kept).filter((entry) => entry !== null)
   }
 
   /** null: the time was over. */
-  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entered | null> {
+  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entry | null> {
     try {
       return await this.#enterOne(resource, options, wait)
     } catch (error) {
@@ -165,14 +166,14 @@ export class MultiLock {
     }
   }
 
-  async #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entered | null> {
+  async #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entry | null> {
     const { order } = this.#context
     const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true, order }
     return enter(this.#context, kind, options, wait)
   }
 
-  async #giveBack(entered: readonly Entered[]): Promise<null> {
-    await Promise.all(entered.map((found) => leave(this.#context.engine, found)))
+  async #giveBack(entries: readonly Entry[]): Promise<null> {
+    await Promise.all(entries.map((entry) => leave(this.#context.engine, entry)))
     return null
   }
 

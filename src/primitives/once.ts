@@ -56,17 +56,17 @@ export async function once<T>(
   const { atLeastMs, hold } = parse(options, name)
   if (typeof work !== 'function') throw invalid('once() takes a function as its last argument', name)
   const kind = { resource: key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
-  const found = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
-  if (!found) return { ran: false }
-  const fence = found.entry.request.fence
+  const entry = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
+  if (!entry) return { ran: false }
+  const fence = entry.request.fence
   const isFirst = await start(context, key, fence, atLeastMs).catch(async (error) => {
-    await leave(context.engine, found)
+    await leave(context.engine, entry)
     throw error
   })
-  const { request } = found.entry
+  const { request } = entry
   const isHeld = context.engine.checkValidity(request)
   if (!isFirst || !isHeld) {
-    await leave(context.engine, found)
+    await leave(context.engine, entry)
     // It counts as started, and another process may be doing it already.
     if (isFirst) throw request.lostBecause
     return { ran: false }
@@ -74,7 +74,7 @@ export async function once<T>(
   const inside = ([only]: readonly Hold[]): T | PromiseLike<T> => work(only as Hold)
   return {
     ran: true,
-    value: await runInside(context, { entered: [found], work: inside, areOrdered: false }),
+    value: await runInside(context, { entries: [entry], work: inside, areOrdered: false }),
   }
 }
 

@@ -24,15 +24,6 @@ export interface LockContext {
   readonly leaderships: Set<Leadership>
 }
 
-/** A hold that has begun: it becomes a `Hold`, or is given up. */
-export interface Entered {
-  readonly entry: Entry
-  /** Called when the caller's callback is over, or there is none: the next nested run may begin. */
-  readonly endRun: () => void
-  /** Called on release: the outer frame need not wait for this hold any more. */
-  readonly leaveFrame: () => void
-}
-
 /**
  * Enters again if the flow or the owner already holds it, otherwise asks the store. null: not free,
  * and `wait` is 0.
@@ -42,22 +33,22 @@ export function enter(
   kind: LockKind,
   options: HoldOptions,
   wait: Limits,
-): Entered | null | Promise<Entered | null> {
+): Entry | null | Promise<Entry | null> {
   const { engine, owners, presenceMs } = context
   const spec = requestSpec(kind, options, presenceMs)
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
-  if (!kind.isReentrant) return entered(engine.acquire(spec, wait))
+  if (!kind.isReentrant) return engine.acquire(spec, wait)
 
   const frame = findFrame(engine, spec)
   if (!frame || !isSameOwner(spec.owner, frame.entry.request.spec.owner))
-    return entered(spec.owner === null ? engine.acquire(spec, wait) : owners.acquire(spec, wait))
+    return spec.owner === null ? engine.acquire(spec, wait) : owners.acquire(spec, wait)
   return enterFrame(engine, frame, spec, wait)
 }
 
 /** Gives up a hold that the caller never received. If the release fails, it ends with its lease. */
-export async function leave(engine: Engine, { entry, endRun, leaveFrame }: Entered): Promise<void> {
-  endRun()
-  leaveFrame()
+export async function leave(engine: Engine, entry: Entry): Promise<void> {
+  entry.endRun()
+  entry.leaveFrame()
   try {
     await engine.leave(entry)
   } catch {}
@@ -68,24 +59,16 @@ function isSameOwner(asking: string | null, holding: string | null): boolean {
   return asking === null || asking === holding
 }
 
-function entered(found: Entry | null | Promise<Entry | null>): Entered | null | Promise<Entered | null> {
-  return found instanceof Promise ? found.then(asEntered) : asEntered(found)
-}
-
-function asEntered(entry: Entry | null): Entered | null {
-  return entry && { entry, endRun: nothing, leaveFrame: nothing }
-}
-
 async function enterFrame(
   engine: Engine,
   frame: Frame,
   spec: RequestSpec,
   wait: Limits,
-): Promise<Entered | null> {
+): Promise<Entry | null> {
   const deadline = engine.env.now() + wait.waitMs
   const again = await enterAgain(engine, frame, spec, wait)
   if (again !== 'lost') return again
-  return asEntered(await engine.acquire(spec, limitsLeft(wait, deadline, engine.env.now())))
+  return engine.acquire(spec, limitsLeft(wait, deadline, engine.env.now()))
 }
 
 /** null: not free, and `wait` is 0. 'lost': the outer hold was lost meanwhile. */
@@ -94,23 +77,22 @@ async function enterAgain(
   frame: Frame,
   spec: RequestSpec,
   wait: Limits,
-): Promise<Entered | null | 'lost'> {
+): Promise<Entry | null | 'lost'> {
   const { request } = frame.entry
   // Compare with the frame, not with its lease: a reader inside a writer may have other readers
   // beside it, so no writer may enter.
   if (spec.permits > frame.entry.permits) throw upgradeRefused(spec.resource)
   if (wait.waitMs === 0 && !frame.nested.isFree(spec.permits)) return null
   const entry = request.enter(spec.permits)
-  const leaveFrame = frame.enter()
-  let endRun = nothing
+  entry.leaveFrame = frame.enter()
   try {
-    endRun = (await beginNested(engine, frame, spec, wait)) ?? endRun
+    entry.endRun = (await beginNested(engine, frame, spec, wait)) ?? nothing
   } catch (error) {
-    await leave(engine, { entry, endRun, leaveFrame })
+    await leave(engine, entry)
     throw error
   }
-  if (engine.checkValidity(request)) return { entry, endRun, leaveFrame }
-  await leave(engine, { entry, endRun, leaveFrame })
+  if (engine.checkValidity(request)) return entry
+  await leave(engine, entry)
   return 'lost'
 }
 

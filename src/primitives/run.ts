@@ -1,23 +1,24 @@
 import { HoldfastError } from '../base/errors.js'
 import { currentFrame, Frame } from '../engine/flow.js'
 import { watchHold } from '../engine/forgotten.js'
+import type { Entry } from '../engine/request.js'
 import { Hold } from './hold.js'
-import type { Entered, LockContext } from './reentry.js'
+import type { LockContext } from './reentry.js'
 
 /**
  * The hold of an `acquire`. Its end is unknown without a callback, so it does not exclude nested
  * runs.
  */
-export function holdOf({ engine }: LockContext, { entry, endRun, leaveFrame }: Entered): Hold {
-  endRun()
-  const hold = new Hold(engine, entry, leaveFrame)
-  watchHold(engine, entry, hold, leaveFrame)
+export function holdOf({ engine }: LockContext, entry: Entry): Hold {
+  entry.endRun()
+  const hold = new Hold(engine, entry, entry.leaveFrame)
+  watchHold(engine, entry, hold, entry.leaveFrame)
   return hold
 }
 
 /** The work to run inside one or several holds. */
 export interface Inside<T> {
-  readonly entered: readonly Entered[]
+  readonly entries: readonly Entry[]
   readonly work: (holds: readonly Hold[]) => T | PromiseLike<T>
   /** Whether the holds were taken together, in order of their names. */
   readonly areOrdered: boolean
@@ -25,15 +26,17 @@ export interface Inside<T> {
 
 /** Runs work inside all the holds, and always releases them. */
 export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): Promise<T> {
-  const { entered, work, areOrdered } = inside
-  const holds = entered.map(({ entry }) => new Hold(engine, entry))
+  const { entries, work, areOrdered } = inside
+  const holds = entries.map((entry) => new Hold(engine, entry))
   let innermost = currentFrame()
-  const frames = entered.map(({ entry }) => {
+  const frames = entries.map((entry) => {
     innermost = new Frame(engine, entry, innermost, areOrdered)
     return innermost
   })
   const runWork = (): T | PromiseLike<T> => work(holds)
   try {
+    // Where the store answers at once, the work would otherwise run before `run` has returned.
+    await null
     let outcome: { value: T } | { error: unknown }
     // Not by `settled`: this is the path of every `run`, and each promise on it counts.
     try {
@@ -54,7 +57,7 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
     return outcome.value
   } finally {
     // Not earlier: after an early release the work is still inside.
-    for (const { endRun, leaveFrame } of entered) {
+    for (const { endRun, leaveFrame } of entries) {
       endRun()
       leaveFrame()
     }

@@ -1,11 +1,12 @@
 import { HoldfastError } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
+import type { Entry } from '../engine/request.js'
 import type { Hold } from '../primitives/hold.js'
 import { Holdfast } from '../primitives/holdfast.js'
 import type { LockKind } from '../primitives/options.js'
 import { SHARED } from '../primitives/read-write.js'
-import { type Entered, enter, type LockContext, leave } from '../primitives/reentry.js'
+import { enter, type LockContext, leave } from '../primitives/reentry.js'
 import { holdOf, lostUnnoticed, settled } from '../primitives/run.js'
 import { CallbackOrder, type CallbackSlot } from './callback-order.js'
 import { closedClient, lockLost } from './dom-exception.js'
@@ -75,16 +76,16 @@ export class LockManager {
     checkRequest(request)
     const slot = this.#callbackOrder.open()
     try {
-      const found = await this.#enter(request, slot)
+      const entry = await this.#enter(request, slot)
       await slot.wait(this.#context.engine.env)
       const { callback: onGranted, signal } = request
-      if (!found) return onGranted(null)
+      if (!entry) return onGranted(null)
       // Aborted after the grant, but before the callback.
       if (signal?.aborted) {
-        void leave(this.#context.engine, found)
+        void leave(this.#context.engine, entry)
         throw signal.reason
       }
-      return this.#whileHeld(request, holdOf(this.#context, found))
+      return this.#whileHeld(request, holdOf(this.#context, entry))
     } finally {
       slot.end()
     }
@@ -127,7 +128,7 @@ export class LockManager {
   async #enter(
     { name, mode, ifAvailable, steal, signal }: LockRequest,
     slot: CallbackSlot,
-  ): Promise<Entered | null> {
+  ): Promise<Entry | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
     const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
     const kind: LockKind = { resource: resourceOf(name), permits, ...same }
