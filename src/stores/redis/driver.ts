@@ -96,9 +96,12 @@ export function lossesOf(
  * Calls a script by its hash, and by its text where the server has forgotten it (restart,
  * fail-over, SCRIPT FLUSH).
  */
-export function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
-  return call().catch((error: unknown) => {
+export async function byHash<T>(call: () => Promise<T>, withText: () => Promise<T>): Promise<T> {
+  // A client of the caller's may throw, or return no promise.
+  try {
+    return await call()
+  } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
     return withText()
-  })
+  }
 }
