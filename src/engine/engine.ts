@@ -114,8 +114,11 @@ export class Engine {
     return true
   }
 
+  /** Registered before anything is sent: the push of a grant may overtake the answer. */
   newLease(asked: Asked, successors: Successors): Lease {
-    return new Lease(this.newId(), asked, successors, this.capabilities)
+    const lease = new Lease(this.newId(), asked, successors, this.capabilities)
+    this.leases.set(lease.id, lease)
+    return lease
   }
 
   newId(): string {

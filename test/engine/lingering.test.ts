@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+import { type CountedEnv, countedEnv } from './counted-env.js'
+
+interface Scene {
+  readonly world: VirtualWorld
+  readonly store: InterceptedStore
+  readonly env: CountedEnv
+  /** Its store answers within the call. */
+  readonly locks: Holdfast
+  /** Its store answers later. */
+  readonly slow: Holdfast
+  readonly other: Holdfast
+}
+
+function scene(): Scene {
+  const world = new VirtualWorld({ seed: 1 })
+  const inner = memory({ env: world.env({ name: 'server' }) })
+  const store = new InterceptedStore(inner)
+  const env = countedEnv(world.env({ name: 'client' }))
+  return {
+    world,
+    store,
+    env,
+    locks: new Holdfast(inner, { env }),
+    slow: new Holdfast(store, { env: world.env({ name: 'slow' }) }),
+    other: new Holdfast(inner, { env: world.env({ name: 'other' }) }),
+  }
+}
+
+it('leaves nothing of a try that is aborted while a lease that lingered goes back', async () => {
+  const { world, locks, other } = scene()
+  const lock = locks.mutex('a', { linger: '1m' })
+  await lock.run(() => {})
+  const controller = new AbortController()
+  const trying = lock.tryAcquire({ label: 'another', signal: controller.signal })
+  controller.abort()
+  await expect(trying).rejects.toMatchObject({ code: 'ABORTED' })
+  await world.run(world.timeMs + 100)
+  expect(await other.mutex('a').isLocked()).toBe(false)
+})
+
+it('tells a try of close() while a lease that lingered goes back', async () => {
+  const { world, store, slow, other } = scene()
+  const lock = slow.mutex('a', { linger: '1m' })
+  await world.until(lock.run(() => {}))
+  store.around = async (call, go) => {
+    if (call.method === 'release') await new Promise<void>((resolve) => world.after(1000, resolve))
+    return go()
+  }
+  const claims = store.count('claim')
+  const trying = expect(lock.tryAcquire({ label: 'another' })).rejects.toMatchObject({ code: 'CLOSED' })
+  const closing = slow.close({ drain: 0 })
+  await world.until(trying, 500)
+  await world.until(closing)
+  expect(store.count('claim')).toBe(claims)
+  expect(await world.until(other.mutex('a').isLocked())).toBe(false)
+})
