@@ -137,9 +137,9 @@ export class Calls {
     if (next < Infinity) this.#agenda.by(next)
   }
 
-  /** Ends the timer. */
+  /** Ends the timer, unless a call is still under way that it has to end. */
   stop(): void {
-    this.#agenda.stop()
+    if (this.#pending.size === 0) this.#agenda.stop()
   }
 
   /** As `start`, with a promise. */

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+import { countedEnv } from './counted-env.js'
+
+it('gives up calls that are under way at close(), so that the process can end', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const store = new InterceptedStore(memory({ env: world.env({ name: 'server' }) }))
+  const env = countedEnv(world.env({ name: 'client' }))
+  const locks = new Holdfast(store, { env })
+  await world.until(locks.mutex('a').acquire())
+  store.hang('pulse', 'inspect')
+  // A renewal is due after a third of the lease.
+  await world.run(world.timeMs + 10_100)
+  expect(env.kept).toBe(1)
+  const asking = expect(locks.mutex('a').isLocked()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await world.until(locks.close({ drain: 0 }))
+  await world.until(asking)
+  expect(env.kept).toBe(0)
+})
