@@ -20,3 +20,18 @@ it('gives up calls that are under way at close(), so that the process can end', 
   await world.until(asking)
   expect(env.kept).toBe(0)
 })
+
+it('does not keep the process alive for a reader that is served while it is added', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const env = countedEnv(world.env({ name: 'client' }))
+  const locks = new Holdfast(memory({ env: world.env({ name: 'server' }) }), { env })
+  const { read } = locks.readWrite('a')
+  const first = await read.acquire()
+  // Nobody may join it after this: the next reader asks for a lease of its own, and gets it.
+  await world.until(first.extend('40s'))
+  const second = await read.acquire()
+  expect(env.kept).toBe(0)
+  await Promise.all([first.release(), second.release()])
+  await world.until(locks.close())
+  expect(env.kept).toBe(0)
+})
