@@ -59,3 +59,17 @@ it('tells a try of close() while a lease that lingered goes back', async () => {
   expect(store.count('claim')).toBe(claims)
   expect(await world.until(other.mutex('a').isLocked())).toBe(false)
 })
+
+it('does not linger after a hold that is released while its client closes', async () => {
+  const { world, env, locks, other } = scene()
+  const [hold, another] = [
+    await locks.mutex('a', { linger: '1h' }).acquire(),
+    await locks.mutex('b').acquire(),
+  ]
+  const closing = locks.close({ drain: '10s' })
+  await hold.release()
+  expect(await other.mutex('a').isLocked()).toBe(false)
+  await another.release()
+  await world.until(closing)
+  expect(env.kept).toBe(0)
+})
