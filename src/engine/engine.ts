@@ -189,6 +189,7 @@ export class Engine {
 
   forget(lease: Lease): void {
     this.leases.delete(lease.id)
+    this.lingering.forget(lease)
     this.closing.onEnd()
   }
 

@@ -41,6 +41,13 @@ export class Lingering {
     return [...this.#leases].filter((lease) => lease.resource === resource && lease.isIdle)
   }
 
+  /** The lease is over. The timer must not keep the process alive for nothing. */
+  forget(lease: Lease): void {
+    if (!this.#leases.delete(lease) || this.#leases.size > 0) return
+    this.#stop()
+    this.#timerAt = Infinity
+  }
+
   /** Gives all of them back. */
   end(): void {
     this.#stop()

@@ -73,3 +73,12 @@ it('does not linger after a hold that is released while its client closes', asyn
   await world.until(closing)
   expect(env.kept).toBe(0)
 })
+
+it('does not keep the process alive for a lock that lingered and went back before its time', async () => {
+  const { world, env, locks, other } = scene()
+  await locks.mutex('a', { linger: '1h' }).run(() => {})
+  expect(env.kept).toBe(1)
+  await other.mutex('a').run(() => {})
+  await world.run(world.timeMs + 100)
+  expect(env.kept).toBe(0)
+})
