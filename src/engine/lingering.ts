@@ -23,7 +23,7 @@ export class Lingering {
     const { env, capabilities, closing } = this.#engine
     const now = env.now()
     const { turn } = lease
-    if (closing.isClosing) return false
+    if (closing.isClosing || !turn.hasBlock) return false
     if (lease.lingerMs === 0 || turn.isWanted || !lease.canServeMore(now) || !turn.canGoOn(now)) return false
     // Where the store does not tell whether others wait, it stays for the rest of its turn only.
     const isTold = turn.isWanted === false && capabilities.tellsWanted === true

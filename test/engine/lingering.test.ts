@@ -82,3 +82,26 @@ it('does not keep the process alive for a lock that lingered and went back befor
   await world.run(world.timeMs + 100)
   expect(env.kept).toBe(0)
 })
+
+it('does not linger where the store would not tell the holder that others wait', async () => {
+  const { world, locks, slow, other } = scene()
+  const lock = locks.mutex('a', { linger: '1m' })
+  const hold = await lock.tryAcquire()
+  await hold?.release()
+  for (const each of [lock, other.mutex('a')])
+    await world.until(
+      each.run(() => {}),
+      100,
+    )
+  // The claim was sent for a request that does not linger.
+  const controller = new AbortController()
+  const first = slow.mutex('b').acquire({ signal: controller.signal })
+  const second = slow.mutex('b', { linger: '1m' }).run(() => {})
+  controller.abort()
+  await expect(first).rejects.toMatchObject({ code: 'ABORTED' })
+  await world.until(second)
+  await world.until(
+    other.mutex('b').run(() => {}),
+    100,
+  )
+})
