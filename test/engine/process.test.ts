@@ -35,3 +35,24 @@ it('does not keep the process alive for a reader that is served while it is adde
   await world.until(locks.close())
   expect(env.kept).toBe(0)
 })
+
+it('keeps the process alive while a late grant is confirmed', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const store = new InterceptedStore(memory({ env: world.env({ name: 'server' }) }))
+  const env = countedEnv(world.env({ name: 'client' }))
+  const locks = new Holdfast(store, { env })
+  store.around = async (call, go) => {
+    const reply = await go()
+    if (call.method === 'claim' && store.count('claim') === 1)
+      await new Promise<void>((resolve) => world.after(600, resolve))
+    return reply
+  }
+  const acquiring = locks.mutex('a').acquire({ lease: 500 })
+  await world.run(600)
+  expect(store.count('pulse')).toBe(0)
+  expect(env.kept).toBe(1)
+  const hold = await world.until(acquiring)
+  expect(env.kept).toBe(0)
+  await world.until(hold.release())
+  await world.until(locks.close())
+})
