@@ -109,6 +109,8 @@ export class Engine {
     const canServe =
       lease.canServeMore(now) && turn.canGoOn(now) && !turn.isOutOfFences && !lease.isAboutToEnd(now)
     if (!canServe || request.spec.passOn !== 'neighbours' || !isAlike(lease, request)) return false
+    // A try does not overtake, neither readers nor requests with other options.
+    if (this.#cohorts.on(lease.resource).some(({ waitingSince }) => waitingSince < Infinity)) return false
     request.line = lease.successors
     lease.serve(request, now)
     return true

@@ -105,3 +105,16 @@ it('does not linger where the store would not tell the holder that others wait',
     100,
   )
 })
+
+it('does not let a try overtake a reader of its process by a lock that lingers', async () => {
+  const { world, store, slow } = scene()
+  store.around = async (_call, go) => {
+    await new Promise<void>((resolve) => world.after(10, resolve))
+    return go()
+  }
+  const { read, write } = slow.readWrite('a', { linger: '1m' })
+  await world.until(write.run(() => {}))
+  const reading = read.acquire()
+  expect(await world.until(write.tryAcquire())).toBe(null)
+  await world.until(reading.then((hold) => hold.release()))
+})
