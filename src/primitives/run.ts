@@ -34,6 +34,8 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
   })
   const runWork = (): T | PromiseLike<T> => work(holds)
   try {
+    // The work never begins within the call of `run`, also where the store answers at once.
+    await undefined
     let outcome: { value: T } | { error: unknown }
     // Not by `settled`: this is the path of every `run`, and each promise on it counts.
     try {
