@@ -128,18 +128,20 @@ export class Calls {
   #giveUpLate(): void {
     const now = this.#env.now()
     let next = Infinity
+    const late: PendingCall[] = []
     for (const pending of this.#pending) {
       const { heard, sentAt, timeoutMs } = pending
       if (pending.giveUpAt <= now) pending.giveUpAt = heard.silentFrom(sentAt) + timeoutMs
-      if (pending.giveUpAt <= now) pending.giveUp()
-      else next = Math.min(next, pending.giveUpAt)
+      if (pending.giveUpAt > now) next = Math.min(next, pending.giveUpAt)
+      else late.push(pending)
     }
     if (next < Infinity) this.#agenda.by(next)
+    for (const pending of late) pending.giveUp()
   }
 
-  /** Ends the timer. */
+  /** Ends the timer, unless a call is still under way that it has to end. */
   stop(): void {
-    this.#agenda.stop()
+    if (this.#pending.size === 0) this.#agenda.stop()
   }
 
   /** As `start`, with a promise. */

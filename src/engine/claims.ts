@@ -13,9 +13,7 @@ export class Claims {
   }
 
   start(lease: Lease, mode: ClaimMode): void {
-    const { env, capabilities, calls, leases } = this.#engine
-    // Registered before anything is sent: the push of a grant may overtake the answer.
-    leases.set(lease.id, lease)
+    const { env, capabilities, calls } = this.#engine
     lease.turn.ask(lease.successors.fencesWanted(lease))
     const now = env.now()
     lease.asked(now, capabilities.perHoldLease)

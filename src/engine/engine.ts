@@ -112,13 +112,18 @@ export class Engine {
     const canServe =
       lease.canServeMore(now) && turn.canGoOn(now) && !turn.isOutOfFences && !lease.isAboutToEnd(now)
     if (!canServe || request.spec.passOn !== 'neighbours' || !isAlike(lease, request)) return false
+    // A try does not overtake, neither readers nor requests with other options.
+    if (this.#cohorts.on(lease.resource).some(({ waitingSince }) => waitingSince < Infinity)) return false
     request.line = lease.successors
     lease.serve(request, now)
     return true
   }
 
+  /** Registered before anything is sent: the push of a grant may overtake the answer. */
   newLease(asked: Asked, successors: Successors): Lease {
-    return new Lease(this.newId(), asked, successors, this.capabilities)
+    const lease = new Lease(this.newId(), asked, successors, this.capabilities)
+    this.leases.set(lease.id, lease)
+    return lease
   }
 
   newId(): string {
@@ -189,6 +194,7 @@ export class Engine {
 
   forget(lease: Lease): void {
     this.leases.delete(lease.id)
+    this.lingering.forget(lease)
     this.closing.onEnd()
   }
 

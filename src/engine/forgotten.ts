@@ -33,7 +33,10 @@ export function warnOfForgotten(lease: Lease): void {
     const forgotten = request.dropForgotten()
     if (forgotten.length === 0) continue
     // Beside other readers it ends here. Alone, it keeps its lease: its owner may enter it again.
-    if (lease.served.length > 1 && !request.isEntered) lease.drop(request)
+    if (lease.served.length > 1 && !request.isEntered) {
+      lease.drop(request)
+      request.end()
+    }
     for (const entry of forgotten) warn(request, entry)
   }
   lease.isForgotten = lease.isServing && lease.served.every((request) => !request.isEntered)

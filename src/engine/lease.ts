@@ -187,6 +187,8 @@ export class Lease {
     const heldAt = this.turn.hasBegun ? now : Math.min(now, this.acknowledgedAt)
     this.lingerMs = request.spec.lingerMs
     this.lingersUntil = null
+    // Readers that were all forgotten end here: from now on the lease is that of the new one.
+    if (this.isForgotten) for (const forgotten of this.#served.splice(0)) forgotten.end()
     this.#served.push(request)
     request.served(this, this.turn.takeFence(), heldAt)
   }

@@ -20,9 +20,10 @@ export class Lingering {
 
   /** Whether the lease, which has nothing to do, may stay. */
   keeps(lease: Lease): boolean {
-    const { env, capabilities } = this.#engine
+    const { env, capabilities, closing } = this.#engine
     const now = env.now()
     const { turn } = lease
+    if (closing.isClosing || !turn.hasBlock) return false
     if (lease.lingerMs === 0 || turn.isWanted || !lease.canServeMore(now) || !turn.canGoOn(now)) return false
     // Where the store does not tell whether others wait, it stays for the rest of its turn only.
     const isTold = turn.isWanted === false && capabilities.tellsWanted === true
@@ -38,6 +39,13 @@ export class Lingering {
   on(resource: string): Lease[] {
     if (this.#leases.size === 0) return []
     return [...this.#leases].filter((lease) => lease.resource === resource && lease.isIdle)
+  }
+
+  /** The lease is over. The timer must not keep the process alive for nothing. */
+  forget(lease: Lease): void {
+    if (!this.#leases.delete(lease) || this.#leases.size > 0) return
+    this.#stop()
+    this.#timerAt = Infinity
   }
 
   /** Gives all of them back. */

@@ -133,7 +133,9 @@ export class News {
       // agenda, never at once: where answers come without a turn of the event loop, no timer would
       // ever run.
       lease.phase = 'confirming'
-      return pulse.again(lease, now + 1)
+      pulse.again(lease, now + 1)
+      // The request waits: its process must not end meanwhile.
+      return lease.successors.onAnswer(lease)
     } else lease.granted(fence, validUntil, now)
     pulse.plan(lease)
     lease.successors.onAnswer(lease)

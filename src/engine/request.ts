@@ -83,6 +83,8 @@ export class Request {
   /** At once where the store has answered already. null: not free, and the caller does not wait. */
   outcome(): Entry | null | Promise<Entry | null> {
     if (this.phase === 'waiting') return this.#wait()
+    // It may have been told to wait, and then been served within the same call.
+    this.#letProcessEnd()
     if (this.#failure) throw withOwnStack(this.#failure)
     return this.#entries[0] ?? null
   }
@@ -104,8 +106,12 @@ export class Request {
       unwatch()
       endTry()
       this.#stopWaitingForAnswer()
-      if (this.#isWaiting && this.limits.waitMs === Infinity) env.letProcessEnd()
+      this.#letProcessEnd()
     }
+  }
+
+  #letProcessEnd(): void {
+    if (this.#isWaiting && this.limits.waitMs === Infinity) this.engine.env.letProcessEnd()
   }
 
   /** The store, or a request before it, makes it wait. */

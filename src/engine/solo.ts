@@ -22,7 +22,9 @@ export class Solo implements Successors {
     request.lease = this.lease
   }
 
+  /** Its caller may have given up before. */
   start(): void {
+    if (this.#request.phase !== 'waiting') return
     this.#engine.claims.start(this.lease, this.#request.limits.waitMs > 0 ? 'queue' : 'try')
   }
 

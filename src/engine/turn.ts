@@ -23,6 +23,7 @@ export class Turn {
   #endFence = 0
   #grantedAt = 0
   #holds = 0
+  #hasBlock = false
 
   constructor(capabilities: Capabilities) {
     this.#capabilities = capabilities
@@ -43,6 +44,14 @@ export class Turn {
   refill(first: number, count: number): void {
     this.#nextFence = first
     this.#endFence = first + count
+    this.#hasBlock ||= count > 1
+  }
+
+  /**
+   * Whether the store has given several fences at once: only then does it tell that others wait.
+   */
+  get hasBlock(): boolean {
+    return this.#hasBlock
   }
 
   /** For the next hold. Each is given out once. */

@@ -35,8 +35,8 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
   })
   const runWork = (): T | PromiseLike<T> => work(holds)
   try {
-    // Where the store answers at once, the work would otherwise run before `run` has returned.
-    await null
+    // The work never begins within the call of `run`, also where the store answers at once.
+    await undefined
     let outcome: { value: T } | { error: unknown }
     // Not by `settled`: this is the path of every `run`, and each promise on it counts.
     try {

@@ -56,3 +56,28 @@ it('renews a claim again whose owner enters it after its hold was forgotten', as
   expect(again?.request.lostBecause).toBe(null)
   await scene.end()
 })
+
+it('gives a lease back when its last reader leaves, though an earlier one was forgotten', async () => {
+  const { world, locks } = new Scene()
+  const { engine } = Holdfast.contextOf(locks)
+  const warning = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  const kind = { resource: 'a', permits: 1, capacity: EXCLUSIVE, isReentrant: true, order: 'cohort' } as const
+  const spec = requestSpec(kind, { lease: LEASE_MS }, null)
+  const acquire = async (): Promise<Entry> => {
+    const entry = await world.until(
+      Promise.resolve(engine.acquire(spec, { waitMs: 1000, signal: undefined })),
+    )
+    if (!entry) throw new Error('refused')
+    return entry
+  }
+  const forgotten = await acquire()
+  forgotten.trace = { isForgotten: true, stack: null, onRelease() {} }
+  await world.run(world.timeMs + LEASE_MS / 2)
+  expect(warning).toHaveBeenCalledTimes(1)
+  warning.mockRestore()
+  const second = await acquire()
+  expect(forgotten.request.phase).toBe('over')
+  await engine.leave(second)
+  expect(await world.until(locks.mutex('a').isLocked())).toBe(false)
+  await world.until(locks.close({ drain: 0 }))
+})
