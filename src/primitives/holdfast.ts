@@ -10,7 +10,6 @@ import type { Finding, Store } from '../contract/store.js'
 import { Engine } from '../engine/engine.js'
 import { watchHold } from '../engine/forgotten.js'
 import { acquireTimeout } from '../engine/limits.js'
-import { Owners } from '../engine/owners.js'
 import type { RequestSpec } from '../engine/spec.js'
 import { Barrier } from './barrier.js'
 import { Election } from './election.js'
@@ -32,6 +31,7 @@ import {
   type LockOrder,
   requestSpec,
 } from './options.js'
+import { Owners } from './owners.js'
 import { ReadWriteLock } from './read-write.js'
 import type { LockContext } from './reentry.js'
 import { Semaphore } from './semaphore.js'

@@ -3,12 +3,12 @@ import { nothing } from '../base/nothing.js'
 import type { Engine } from '../engine/engine.js'
 import { type Frame, findFrame } from '../engine/flow.js'
 import { aborted, type Limits, limitsLeft } from '../engine/limits.js'
-import type { Owners } from '../engine/owners.js'
 import { type Entry, upgradeRefused } from '../engine/request.js'
 import type { RequestSpec } from '../engine/spec.js'
 import type { Leadership } from './leadership.js'
 import type { Operator } from './operator.js'
 import { type HoldOptions, type LockDefaults, type LockKind, type LockOrder, requestSpec } from './options.js'
+import type { Owners } from './owners.js'
 
 /** The common context of the locks of one client. */
 export interface LockContext {

@@ -1,7 +1,7 @@
-import type { Engine } from './engine.js'
-import { aborted, type Limits, limitsLeft, waitLocally } from './limits.js'
-import type { Entry, Request } from './request.js'
-import type { RequestSpec } from './spec.js'
+import type { Engine } from '../engine/engine.js'
+import { aborted, type Limits, limitsLeft, waitLocally } from '../engine/limits.js'
+import type { Entry, Request } from '../engine/request.js'
+import type { RequestSpec } from '../engine/spec.js'
 
 type Known = { request: Request } | { pending: Promise<unknown> }
 
