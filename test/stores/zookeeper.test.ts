@@ -212,7 +212,9 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
 
   it('shares one session among the clients of a process', async () => {
     const clients = [locks(), locks(), locks()]
-    await Promise.all(clients.map((client, index) => client.mutex(`door ${index}`).acquire()))
+    const acquiring = clients.map((client, index) => client.mutex(`door ${index}`).acquire())
+    // Kept until the end: a hold that is garbage-collected is renewed no more.
+    const holds = await Promise.all(acquiring)
     const owners = await Promise.all(
       [0, 1, 2].map(async (index) => {
         const line = `${root}/default/lines/${encode(`door ${index}`)}`
@@ -223,6 +225,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     expect(new Set(owners).size).toBe(1)
     await clients[0]?.close()
     expect((await zk.getChildren(`${root}/default/lines/${encode('door 1')}`)).children).toHaveLength(1)
+    expect(holds[1]?.isValid).toBe(true)
   })
 
   it('wakes the right one in a counting line, whoever leaves', async () => {
