@@ -1,6 +1,7 @@
 import type { HoldfastError } from '../base/errors.js'
 import { Cohort } from './cohort.js'
 import type { Engine } from './engine.js'
+import type { Lease } from './lease.js'
 import { Readers } from './readers.js'
 import type { Request } from './request.js'
 import { type Asked, isAlike, isShared } from './spec.js'
@@ -32,6 +33,11 @@ export class Cohorts {
   on(resource: string): readonly Cohort[] {
     const known = this.#byResource.get(resource)
     return known === undefined ? [] : known instanceof Cohort ? [known] : known
+  }
+
+  /** The leases of a resource that linger. */
+  lingeringOn(resource: string): Lease[] {
+    return this.on(resource).flatMap(({ lease }) => (lease?.isLingering ? [lease] : []))
   }
 
   /**

@@ -93,7 +93,7 @@ export class Engine {
     const { spec, limits } = request
     const isPassedOn = spec.passOn === 'neighbours' && limits.waitMs > 0 && mostFences(this.capabilities) > 1
     if (isPassedOn) return this.#cohorts.of(request).add(request)
-    const idle = limits.waitMs === 0 ? this.lingering.on(spec.resource) : []
+    const idle = limits.waitMs === 0 ? this.#cohorts.lingeringOn(spec.resource) : []
     if (idle.some((lease) => this.#serveIdle(lease, request))) return
     const solo = new Solo(this, request)
     // A lease that lingers here must not refuse a request of its own client.

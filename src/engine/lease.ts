@@ -100,6 +100,10 @@ export class Lease {
     return this.phase === 'held' && this.#served.length === 0
   }
 
+  get isLingering(): boolean {
+    return this.isIdle && this.lingersUntil !== null
+  }
+
   isValid(now: number): boolean {
     return this.phase === 'held' && now < this.validUntil
   }

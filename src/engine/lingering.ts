@@ -35,12 +35,6 @@ export class Lingering {
     return true
   }
 
-  /** Those of a resource that have nothing to do. */
-  on(resource: string): Lease[] {
-    if (this.#leases.size === 0) return []
-    return [...this.#leases].filter((lease) => lease.resource === resource && lease.isIdle)
-  }
-
   /** The lease is over. The timer must not keep the process alive for nothing. */
   forget(lease: Lease): void {
     if (!this.#leases.delete(lease) || this.#leases.size > 0) return
