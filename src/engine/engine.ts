@@ -221,7 +221,7 @@ export class Engine {
 
   #shrinkAfterLeave(request: Request, lease: Lease): boolean | Promise<boolean> {
     if (lease.neededPermits >= lease.permits) return true
-    return this.shrink(lease).then(
+    return this.shrink(request, lease).then(
       () => true,
       (error) => {
         // The other holds may have left meanwhile, and the lease with them.
@@ -232,13 +232,13 @@ export class Engine {
   }
 
   /** Gives back the permits that none of the holds needs any more. */
-  async shrink(lease: Lease): Promise<void> {
+  async shrink(request: Request, lease: Lease): Promise<void> {
     const needed = lease.neededPermits
     if (needed >= lease.permits) return
     // Before it is sent: from now on nobody here may rely on more, whether or not the call gets
     // through.
     lease.permits = needed
-    await this.renew(lease, {})
+    await this.renew(request, lease, {})
   }
 
   /**
@@ -252,18 +252,17 @@ export class Engine {
   }
 
   /**
-   * A pulse for one lease, with what it has to say beyond "I am here". Repeated while the lease is
-   * valid.
+   * A pulse for the lease of one request, with what it has to say beyond "I am here". Repeated while
+   * the lease is valid.
    */
-  async renew(lease: Lease, extra: Partial<Beat>): Promise<Held> {
+  async renew(request: Request, lease: Lease, extra: Partial<Beat>): Promise<Held> {
     lease.turn.isClosed = true
-    const [holder] = lease.served
     const deadline = Math.min(lease.validUntil, this.env.now() + this.calls.storeTimeoutMs)
     return this.calls.repeated(deadline, async () => {
       const sentAt = this.env.now()
       const [reply] = await this.connection.pulse([{ ...lease.beat(), ...extra }])
       if (this.news.onRenewed(lease, reply, sentAt)) return reply as Held
-      throw holder?.lostBecause ?? notHeld(lease.resource)
+      throw request.lostBecause ?? notHeld(lease.resource)
     })
   }
 

@@ -124,7 +124,7 @@ export class Hold implements AsyncDisposable {
   async extend(duration: Duration): Promise<void> {
     const ms = toMs(duration, { name: 'extend', minMs: 1 })
     this.#throwIfNotHeld()
-    const reply = await this.#engine.renew(this.#lease, { leaseMs: leaseForMs(ms) })
+    const reply = await this.#engine.renew(this.#request, this.#lease, { leaseMs: leaseForMs(ms) })
     if (reply.leaseMs + 1 >= ms) return
     const isCapped = this.#request.spec.maxHoldMs !== null
     throw (isCapped ? cappedByMaxHold : cappedBySession)(this.resource, ms, reply.leaseMs)
@@ -183,7 +183,7 @@ export class Hold implements AsyncDisposable {
   async #shrink(permits: number): Promise<void> {
     this.#throwIfNotHeld()
     this.#entry.permits = Math.min(this.#entry.permits, permits)
-    await this.#engine.shrink(this.#lease)
+    await this.#engine.shrink(this.#request, this.#lease)
   }
 
   /**
@@ -236,7 +236,7 @@ export class Hold implements AsyncDisposable {
   async export(): Promise<string> {
     this.#throwIfNotHeld()
     if (this.#lease.served.length > 1) throw notAlone(this.resource)
-    await this.#engine.renew(this.#lease, {})
+    await this.#engine.renew(this.#request, this.#lease, {})
     // Another process will release it, so it must outlive this object.
     unwatchHold(this.#entry)
     return encodeExported(this.#engine.space, this.#lease)
