@@ -4,7 +4,7 @@
  * - `heirs`: requests whose places in the store's line follow directly
  * - `nobody`
  */
-export type PassOn = 'neighbours' | 'heirs' | 'nobody'
+type PassOn = 'neighbours' | 'heirs' | 'nobody'
 
 /** What a caller asks for, checked and in milliseconds. */
 export interface RequestSpec {

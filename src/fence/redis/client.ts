@@ -2,8 +2,7 @@ import { invalid } from '../../base/errors.js'
 
 /** A client of `ioredis` or `iovalkey`, or a cluster of one of them. */
 export interface IoRedisClient {
-  // biome-ignore lint/suspicious/noExplicitAny: its own type is a list of overloads that no plain
-  // type matches.
+  // biome-ignore lint/suspicious/noExplicitAny: its own type is a list of overloads.
   eval(script: string, numberOfKeys: number, ...keysAndArguments: any[]): Promise<unknown>
   // biome-ignore lint/suspicious/noExplicitAny: only looked for, never called.
   defineCommand(...definition: any[]): unknown
@@ -11,8 +10,7 @@ export interface IoRedisClient {
 
 /** A client, pool or cluster of `redis` (node-redis). */
 export interface NodeRedisClient {
-  // biome-ignore lint/suspicious/noExplicitAny: its own type depends on the modules and scripts
-  // that it was made with.
+  // biome-ignore lint/suspicious/noExplicitAny: its own type depends on its modules.
   eval(script: string, options: { keys: string[]; arguments: any[] }): Promise<any>
 }
 
