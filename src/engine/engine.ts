@@ -252,8 +252,8 @@ export class Engine {
   }
 
   /**
-   * A pulse for the lease of one request, with what it has to say beyond "I am here". Repeated while
-   * the lease is valid.
+   * A pulse for the lease of one request, with what it has to say beyond "I am here". Repeated
+   * while the lease is valid.
    */
   async renew(request: Request, lease: Lease, extra: Partial<Beat>): Promise<Held> {
     lease.turn.isClosed = true
