@@ -99,10 +99,7 @@ export class Engine {
     // A lease that lingers here must not refuse a request of its own client.
     const leaving = idle.map((lease) => this.#giveBack(lease))
     if (leaving.length === 0) solo.start()
-    else
-      void Promise.allSettled(leaving).then(() => {
-        if (request.phase === 'waiting') solo.start()
-      })
+    else void Promise.allSettled(leaving).then(() => solo.start())
   }
 
   /** Serves a request that does not wait from a lease that lingers, if that takes no call. */

@@ -221,5 +221,9 @@ async function lingering(
 /** A store that can push does so soon after the first call. */
 async function hearsOfWaiters({ capabilities }: InterceptedStore): Promise<boolean> {
   for (let look = 0; look < 40 && capabilities.tellsWanted === false; look++) await pass(50)
-  return capabilities.tellsWanted === true
+  const isTold = capabilities.tellsWanted === true
+  // A store that pushes grants and offers to tell must do so, or these cases would show nothing.
+  const mustTell = capabilities.tellsWanted !== undefined && capabilities.askNextEveryMs === null
+  assert.ok(isTold || !mustTell, 'the store hears pushes, and does not tell of waiters')
+  return isTold
 }
