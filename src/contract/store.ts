@@ -37,6 +37,10 @@ export interface Capabilities {
   readonly answersAtOnce?: boolean
   /** The most fences of one claim or beat. Left out: no limit. 1: holds are not passed on. */
   readonly maxBlock?: number
+  /** true: beats may carry `fences`. Left out: the store cannot be a member of a quorum. */
+  readonly takesFences?: boolean
+  /** false: only locks, so semaphores and barriers are refused. Left out: every capacity. */
+  readonly countsPermits?: boolean
 }
 
 /** The client that connects, and how the store reaches it. */
@@ -77,10 +81,23 @@ export interface Connection {
   spaces?(): Promise<string[]>
   /** Inspects the live store and reports risks. Left out: there is nothing to inspect. */
   check?(): Promise<Finding[]>
+  /** Which run of the server answers, where a restart may lose writes. Left out: it loses none. */
+  readonly origin?: Origin
   /** Why the store does not answer, for messages: `connect ECONNREFUSED …`; null: not known. */
   trouble?(): string | null
   /** Ends the connection. Its claims are left to lapse. Later calls fail with CLOSED. */
   close(): Promise<void>
+}
+
+/** Tells a quorum whether a member may have forgotten what it has granted. */
+export interface Origin {
+  /**
+   * Counts the connections that were opened or lost. While it stays the same, the same run of the
+   * server answers.
+   */
+  readonly link: number
+  /** Names the present run of the server; null: a restart loses nothing that it has answered. */
+  run(): Promise<string | null>
 }
 
 /**
@@ -171,17 +188,27 @@ export interface Beat {
   readonly permits?: number
   /** If held: reserve this number of further fences. */
   readonly block?: number
+  /**
+   * If held: reserve just these fences, and make `first` the fence of the claim. Done if `first` is
+   * above every fence of the resource so far, or is the claim's fence; where the claim is
+   * exclusive, also if it is above the claim's fence. Otherwise nothing changes. Not together with
+   * `block`.
+   */
+  readonly fences?: { readonly first: number; readonly count: number }
 }
 
 export type BeatReply = Held | Waiting | Gone
 
 export interface Held {
   readonly status: 'held'
+  /** The fence of the claim; after `fences`, whether it is `first` tells if they are reserved. */
   readonly fence: number
   /** How long the lease still lasts, from the handling of the request. */
   readonly leaseMs: number
   /** The first of the further fences, where a block was asked for. */
   readonly block?: number
+  /** Where `fences` could not be reserved: the newest fence of the resource, or a higher number. */
+  readonly newest?: number
   /** Whether others wait for it. Left out: not known, and the engine assumes that they do. */
   readonly isWanted?: boolean
 }

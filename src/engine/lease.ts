@@ -1,12 +1,12 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
 import type { Beat, Capabilities, ClaimMode, ClaimRequest, Waiting } from '../contract/store.js'
+import { driftMs } from '../contract/validity.js'
 import { Heartbeat } from './heartbeat.js'
 import type { Request } from './request.js'
 import { type Asked, isShared, type RequestSpec } from './spec.js'
 import type { Successors } from './successors.js'
 import { Turn } from './turn.js'
-import { driftMs } from './validity.js'
 
 /**
  * - `asking`: sent, or about to be sent; the store has not answered

@@ -12,10 +12,10 @@ import type {
   Refused,
   Waiting,
 } from '../contract/store.js'
+import { trustedUntil } from '../contract/validity.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 import type { RequestSpec } from './spec.js'
-import { trustedUntil } from './validity.js'
 
 /**
  * Where a session's time is nearly over, or a hold's cap is near, the store is not asked more and

@@ -3,11 +3,11 @@ import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/constants.js'
+import { leaseForMs } from '../contract/validity.js'
 import { type Engine, notHeld } from '../engine/engine.js'
 import { unwatchHold } from '../engine/forgotten.js'
 import type { Lease } from '../engine/lease.js'
 import type { Entry, Request } from '../engine/request.js'
-import { leaseForMs } from '../engine/validity.js'
 import { encodeExported } from './exported.js'
 
 /**
