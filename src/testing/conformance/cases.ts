@@ -32,6 +32,7 @@ import { readerEndingCases } from './reader-endings.js'
 import { readerFenceCases } from './reader-fences.js'
 import { readersCases } from './readers.js'
 import { reentryCases } from './reentry.js'
+import { refusalCases } from './refusals.js'
 import { releaseCases } from './release.js'
 import { resizeCases } from './resize.js'
 import { runCases } from './run.js'
@@ -87,14 +88,20 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   readerFenceCases,
   readerEndingCases,
   upgradeCases,
-  semaphoreCases,
-  resizeCases,
+  ofPermits(semaphoreCases),
+  ofPermits(resizeCases),
   latchCases,
-  barrierCases,
+  ofPermits(barrierCases),
   multiLockCases,
   electionCases,
   onceCases,
+  refusalCases,
 ].flat()
+
+/** All of them need a store that counts permits. */
+function ofPermits(specs: readonly CaseSpec[]): CaseSpec[] {
+  return specs.map((spec) => ({ ...spec, permits: true }))
+}
 
 /** A case, and what it is run with. */
 interface Staged {
@@ -149,13 +156,22 @@ function titleOf(spec: CaseSpec, guise: Guise): string {
  * ```
  */
 export function conformanceCases(subject: ConformanceSubject): ConformanceCase[] {
-  return STAGED.map(({ spec, guise, title }) => ({
-    title,
-    behaviours: spec.behaviours,
-    alone: spec.alone ?? false,
-    ...(spec.processes && subject.oneProcess !== undefined ? { skip: subject.oneProcess } : {}),
-    run: () => runCase(spec, guise, subject),
-  }))
+  return STAGED.map(({ spec, guise, title }) => {
+    const skip = skipOf(spec, guise, subject)
+    return {
+      title,
+      behaviours: spec.behaviours,
+      alone: spec.alone ?? false,
+      ...(skip === undefined ? {} : { skip }),
+      run: () => runCase(spec, guise, subject),
+    }
+  })
+}
+
+/** Why a case is not for this subject. */
+function skipOf(spec: CaseSpec, guise: Guise, subject: ConformanceSubject): string | undefined {
+  const needsPermits = spec.permits || guise.lock.kind === 'semaphore'
+  return (spec.processes && subject.oneProcess) || (needsPermits && subject.locksOnly) || undefined
 }
 
 /** A line of the list of behaviours, and the cases that show it. */

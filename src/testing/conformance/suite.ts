@@ -15,6 +15,11 @@ export interface ConformanceSubject {
    */
   oneProcess?: string
   /**
+   * Why the store keeps only locks (`countsPermits: false`). The cases of semaphores and barriers
+   * are then skipped, with this as the reason.
+   */
+  locksOnly?: string
+  /**
    * The address (`file:` URL) of a module whose default export makes the store from a venue's
    * `url`, for the cases across processes. Not needed where `Holdfast.open` understands the URL.
    */
@@ -62,6 +67,8 @@ export interface CaseSpec {
   /** Needs other processes. */
   readonly processes?: true
   readonly alone?: true
+  /** Needs a store that counts permits. */
+  readonly permits?: true
   /** Of the cases across processes: also run with the other locks that exclude as a mutex does. */
   readonly everyLock?: true
   /** Why it is not run with some of the locks that its group is run with. */
