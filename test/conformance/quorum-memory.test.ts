@@ -1,14 +1,14 @@
 import { memory } from '../../src/stores/memory/index.js'
 import { quorum } from '../../src/stores/quorum/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
-import { found, LOCKS_ONLY, LONGEST_LEASE } from '../stores/quorum/conformance.js'
+import { found, LONGEST_LEASE, QUORUM_LIMITS } from '../stores/quorum/conformance.js'
 import { runCases, runStrictCases } from './run-cases.js'
 
 const OPTIONS = { longestLease: LONGEST_LEASE }
 
 const common = {
   oneProcess: 'the lines of a memory store are in one process',
-  locksOnly: LOCKS_ONLY,
+  ...QUORUM_LIMITS,
 }
 
 const healthy = {

@@ -4,6 +4,7 @@ import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
 import { inTime, settled } from './checks.js'
+import { chosenFenceCases } from './chosen-fences.js'
 import { cohortCases } from './cohort.js'
 import { cohortEndingCases } from './cohort-endings.js'
 import { cohortTurnCases } from './cohort-turns.js'
@@ -82,6 +83,7 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   idleCases,
   housekeepingCases,
   contractCases,
+  chosenFenceCases,
   readWriteCases,
   readersCases,
   lingerCases,
@@ -170,8 +172,11 @@ export function conformanceCases(subject: ConformanceSubject): ConformanceCase[]
 
 /** Why a case is not for this subject. */
 function skipOf(spec: CaseSpec, guise: Guise, subject: ConformanceSubject): string | undefined {
+  const { oneProcess, locksOnly, fixedFences } = subject
   const needsPermits = spec.permits || guise.lock.kind === 'semaphore'
-  return (spec.processes && subject.oneProcess) || (needsPermits && subject.locksOnly) || undefined
+  if (spec.processes && oneProcess !== undefined) return oneProcess
+  if (needsPermits && locksOnly !== undefined) return locksOnly
+  return spec.choosesFences ? fixedFences : undefined
 }
 
 /** A line of the list of behaviours, and the cases that show it. */

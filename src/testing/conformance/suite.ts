@@ -20,6 +20,11 @@ export interface ConformanceSubject {
    */
   locksOnly?: string
   /**
+   * Why no beat can say which fences it reserves. The cases about that are then skipped, with this
+   * as the reason.
+   */
+  fixedFences?: string
+  /**
    * The address (`file:` URL) of a module whose default export makes the store from a venue's
    * `url`, for the cases across processes. Not needed where `Holdfast.open` understands the URL.
    */
@@ -66,6 +71,8 @@ export interface CaseSpec {
   readonly behaviours: readonly number[]
   /** Needs other processes. */
   readonly processes?: true
+  /** Needs a store with `takesFences`. */
+  readonly choosesFences?: true
   readonly alone?: true
   /** Needs a store that counts permits. */
   readonly permits?: true

@@ -12,7 +12,11 @@ import { describeOnQuorum, type MemberKind, type QuorumServers, startQuorum } fr
 import { spaced } from '../spaced.mjs'
 import { membersOf } from './members.mjs'
 
-export const LOCKS_ONLY = 'a quorum keeps only locks'
+/** What cannot be done on a quorum, with the reasons. */
+export const QUORUM_LIMITS = {
+  locksOnly: 'a quorum keeps only locks',
+  fixedFences: 'a quorum is no member of a quorum',
+} as const
 /** Above every lease of the cases. */
 export const LONGEST_LEASE = '1h'
 const OPTIONS: QuorumOptions = { longestLease: LONGEST_LEASE }
@@ -47,7 +51,7 @@ export function runCasesOnQuorum(
 
     const subject = {
       name: title,
-      locksOnly: LOCKS_ONLY,
+      ...QUORUM_LIMITS,
       storeModule: new URL('spaced-store.mjs', import.meta.url).href,
       async open() {
         const prefix = `${systemEnv.id()}/`
