@@ -43,7 +43,7 @@ export function runCasesOnQuorum(
     let members: readonly Store[]
     beforeAll(async () => {
       servers = await startQuorum(kinds)
-      members = membersOf(servers.urls, { redis, postgres, mysql, sqlite }, 20)
+      members = membersAt(servers.urls)
       await found(quorum(members, OPTIONS))
       for (const member of down) await servers.kill(member)
     })
@@ -65,6 +65,15 @@ export function runCasesOnQuorum(
     runCases(subject, share)
     if (strict) runStrictCases(subject, strict)
   })
+}
+
+/** The quorum of these members, through the sources. */
+export function storeAt(urls: readonly string[], options: QuorumOptions): Store {
+  return quorum(membersAt(urls), options)
+}
+
+function membersAt(urls: readonly string[]): Store[] {
+  return membersOf(urls, { redis, postgres, mysql, sqlite }, 20)
 }
 
 /** All members write down that they belong to the set. */
