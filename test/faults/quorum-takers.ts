@@ -89,7 +89,7 @@ export class Takers {
       else this.#note(message)
     })
     child.once('exit', (code, signal) => {
-      if (this.running.includes(taker)) this.#deaths.push(`a taker ended with ${code ?? signal}`)
+      if (code !== 0 && this.running.includes(taker)) this.#deaths.push(`a taker ended with ${code ?? signal}`)
     })
     this.running.push(taker)
     return taker

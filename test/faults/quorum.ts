@@ -75,6 +75,7 @@ export function describeFaults(
     })
 
     async function begin(
+      hasWays: boolean,
       skewsS: readonly number[] = [],
     ): Promise<{ servers: QuorumServers; takers: Takers }> {
       const set = skewsS.slice(0, kinds.length).map((offsetS) => {
