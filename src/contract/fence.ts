@@ -21,11 +21,15 @@ export function nextFence({ last, floor, wallMs, block }: FenceInput): number {
   const clockUs = Math.floor(wallMs * 1000)
   const believedFloor = Math.min(floor + 1, clockUs + FLOOR_SKEW_MS * 1000)
   const fence = Math.max(last + 1, believedFloor, clockUs)
-  if (fence > HIGHEST_FENCE - (block - 1)) {
-    throw new HoldfastError(
-      'UNSUPPORTED',
-      'The fence counter has passed 2^53; set the clock of the store right and start with a new space',
-    )
-  }
+  checkFences(fence, block)
   return fence
+}
+
+/** Fails if some of these successive fences are too high to be counted. */
+export function checkFences(first: number, count: number): void {
+  if (first <= HIGHEST_FENCE - (count - 1)) return
+  throw new HoldfastError(
+    'UNSUPPORTED',
+    'The fence counter has passed 2^53; set the clock of the store right and start with a new space',
+  )
 }

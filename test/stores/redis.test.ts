@@ -119,6 +119,25 @@ describeOn('redis', 'the Redis store', () => {
     await eventually('no key of it', async () => (await server.cli('keys', '*window*')) === '')
   })
 
+  it('keeps a counter that is ahead of the clock until the clock has passed it', async () => {
+    const connection = raw({ retention: '1s' })
+    const askedAt = now()
+    const seen = await connection.claim(claimOf('window', 'client:1:1', { leaseMs: 100 }))
+    const floor = (seen.status === 'granted' ? seen.fence : Number.NaN) + 30_000_000
+    await connection.release('window', 'client:1:1')
+    await connection.claim(claimOf('window', 'client:1:2', { leaseMs: 100, floor }))
+    const own = await connection.claim(claimOf('door', 'client:1:3', { leaseMs: 100 }))
+    const first = (own.status === 'granted' ? own.fence : Number.NaN) + 600_000_000
+    const beat = { resource: 'door', id: 'client:1:3', leaseMs: 60_000, presenceMs: 100 }
+    await connection.pulse([{ ...beat, fences: { first, count: 60_000_000 } }])
+    await connection.pulse([beat])
+    for (const [resource, id] of [['window', 'client:1:2'] as const, ['door', 'client:1:3'] as const])
+      await connection.release(resource, id)
+    const left = async (name: string) => Number(await server.cli('pttl', `holdfast:default:{${name}}`))
+    expect(await left('window')).toBeGreaterThan(31_000 - (now() - askedAt))
+    expect(await left('door')).toBeGreaterThan(661_000 - (now() - askedAt))
+  })
+
   it('renews 10,000 holds in a few commands', async () => {
     const connection = raw()
     const names = Array.from({ length: 10_000 }, (_, index) => `lock ${index}`)

@@ -1,6 +1,6 @@
 import { admit } from '../../contract/admit.js'
-import { MOST_AHEAD } from '../../contract/constants.js'
-import { nextFence } from '../../contract/fence.js'
+import { EXCLUSIVE, MOST_AHEAD } from '../../contract/constants.js'
+import { checkFences, nextFence } from '../../contract/fence.js'
 import type {
   Beat,
   BeatReply,
@@ -29,6 +29,8 @@ export interface EmbeddedLinesContext {
    */
   receivesPushes?(): boolean
 }
+
+type Fences = NonNullable<Beat['fences']>
 
 /**
  * The line semantics of the store contract, for stores whose rows this process can change
@@ -95,10 +97,11 @@ export class EmbeddedLines {
       }
     const hasAdvanced = fronts.size > 0
 
-    return beats.map(({ resource, id, block }) => {
+    return beats.map((beat) => {
+      const { resource, id } = beat
       const row = hasAdvanced ? this.#find(resource, id, now) : known.get(resource)?.get(id)
       if (!row) return { status: 'gone' }
-      if (isHeld(row)) return { ...this.#held(row, block, now), isWanted: wanted.has(resource) }
+      if (isHeld(row)) return { ...this.#held(row, beat, now), isWanted: wanted.has(resource) }
       const front = fronts.get(resource) ?? readFront(this.#rows, resource, now)
       fronts.set(resource, front)
       return this.#waiting(row, front, now)
@@ -183,16 +186,28 @@ export class EmbeddedLines {
   }
 
   #refresh(row: ClaimRow, beat: Beat, now: number): ClaimRow {
-    const change =
-      row.fence === null
-        ? { expires: Math.max(row.expires, now + beat.presenceMs) }
-        : {
-            expires: Math.max(row.expires, Math.min(now + beat.leaseMs, latestEnd(row, row.since))),
-            permits: Math.min(row.permits, beat.permits ?? row.permits),
-            block: Math.max(row.block, beat.block ?? 0),
-          }
+    const change = isHeld(row)
+      ? {
+          expires: Math.max(row.expires, Math.min(now + beat.leaseMs, latestEnd(row, row.since))),
+          permits: Math.min(row.permits, beat.permits ?? row.permits),
+          block: Math.max(row.block, beat.block ?? 0),
+          ...(beat.fences && this.#takeFences(row, beat.fences)),
+        }
+      : { expires: Math.max(row.expires, now + beat.presenceMs) }
     this.#rows.update(row, change)
     return { ...row, ...change }
+  }
+
+  /** What changes in the row; undefined: they are refused, or reserved already. */
+  #takeFences(row: HeldRow, { first, count }: Fences): Pick<HeldRow, 'fence' | 'block'> | undefined {
+    const counter = this.#rows.counter()
+    // Since an exclusive claim was granted, no other claim has got a fence of its resource. The
+    // counter may be higher because of other resources.
+    const isFree = first > (row.permits === EXCLUSIVE ? row.fence : counter)
+    if (!isFree || first === row.fence) return undefined
+    checkFences(first, count)
+    this.#rows.setCounter(Math.max(counter, first + count - 1))
+    return { fence: first, block: Math.max(row.block, count) }
   }
 
   #adopt(
@@ -254,8 +269,9 @@ export class EmbeddedLines {
     return isHeld(row) ? granted(row, now, front.next !== undefined) : this.#waiting(row, front, now)
   }
 
-  #held({ fence, expires }: HeldRow, block: number | undefined, now: number): Held {
+  #held({ fence, expires }: HeldRow, { block, fences }: Beat, now: number): Held {
     const held: Held = { status: 'held', fence, leaseMs: expires - now }
+    if (fences && fences.first !== fence) return { ...held, newest: this.#rows.counter() }
     return block === undefined ? held : { ...held, block: this.nextNumber(0, block) }
   }
 

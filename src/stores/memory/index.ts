@@ -54,6 +54,7 @@ class MemoryStore implements Store {
     askNextEveryMs: null,
     answersAtOnce: true,
     tellsWanted: true,
+    takesFences: true,
   }
   readonly #spaces = new Map<string, MemorySpace>()
   readonly #env: Env

@@ -52,8 +52,9 @@ async function send(
   return String(reply)
 }
 
-function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): string[] {
-  return [token(id), toUs(leaseMs), toUs(presenceMs), String(permits ?? '-'), String(block ?? '-')]
+function beatArguments({ id, leaseMs, presenceMs, permits, block, fences }: Beat): string[] {
+  const wish = fences ? `${fences.first}/${fences.count}` : String(block ?? '-')
+  return [token(id), toUs(leaseMs), toUs(presenceMs), String(permits ?? '-'), wish]
 }
 
 /**
@@ -63,6 +64,7 @@ function beatArguments({ id, leaseMs, presenceMs, permits, block }: Beat): strin
 function answerOf(reply: string): BeatReply {
   if (!reply.startsWith('error ')) return beatReply(reply)
   const failure = explainReply(reply.slice('error '.length))
-  if (failure.retryable) throw failure
+  // A line without fences can be read, and keeps its claims.
+  if (failure.retryable || failure.code === 'UNSUPPORTED') throw failure
   return { status: 'gone' }
 }

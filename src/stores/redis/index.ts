@@ -118,6 +118,7 @@ class RedisStore implements Store {
       // WAIT covers the writes of its own connection only, and the releasing client writes a
       // hand-off.
       confirmHandOffs: backend.replicas !== null,
+      takesFences: true,
       get tellsWanted() {
         return backend.subscription.isActive
       },

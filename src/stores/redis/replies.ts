@@ -61,11 +61,12 @@ export function releaseReply(text: string): Released {
 }
 
 export function beatReply(text: string): BeatReply {
-  const [status, first, second, third, fourth] = text.split(' ')
+  const [status, first, second, third, fourth, newest] = text.split(' ')
   switch (status) {
     case 'held': {
       const isWanted = fourth === '1'
       const held = { status, fence: Number(first), leaseMs: toMs(second), isWanted } as const
+      if (newest !== undefined) return { ...held, newest: Number(newest) }
       return third === '-' ? held : { ...held, block: Number(third) }
     }
     case 'waiting':

@@ -17,6 +17,7 @@ export class SqliteStore implements Store {
       maxBeats: 250,
       // Pushes are lost where a process cannot make or reach a socket.
       askNextEveryMs: 100,
+      takesFences: true,
       get tellsWanted() {
         return backend.receivesPushes
       },

@@ -4,6 +4,7 @@ import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
 import { inTime, settled } from './checks.js'
+import { chosenFenceCases } from './chosen-fences.js'
 import { cohortCases } from './cohort.js'
 import { cohortEndingCases } from './cohort-endings.js'
 import { cohortTurnCases } from './cohort-turns.js'
@@ -81,6 +82,7 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   idleCases,
   housekeepingCases,
   contractCases,
+  chosenFenceCases,
   readWriteCases,
   readersCases,
   lingerCases,
@@ -153,9 +155,14 @@ export function conformanceCases(subject: ConformanceSubject): ConformanceCase[]
     title,
     behaviours: spec.behaviours,
     alone: spec.alone ?? false,
-    ...(spec.processes && subject.oneProcess !== undefined ? { skip: subject.oneProcess } : {}),
+    ...skipOf(spec, subject),
     run: () => runCase(spec, guise, subject),
   }))
+}
+
+function skipOf(spec: CaseSpec, { oneProcess, fixedFences }: ConformanceSubject): { skip?: string } {
+  if (spec.processes && oneProcess !== undefined) return { skip: oneProcess }
+  return spec.choosesFences && fixedFences !== undefined ? { skip: fixedFences } : {}
 }
 
 /** A line of the list of behaviours, and the cases that show it. */

@@ -113,6 +113,16 @@ export class Scene {
     return reply.status === 'granted' && reply.isWanted !== undefined
   }
 
+  /** Whether beats may say which fences they reserve. */
+  get takesFences(): boolean {
+    return this.#venue.store().capabilities.takesFences === true
+  }
+
+  /** Whether a push tells a holder at this moment that others wait. */
+  get tellsWanted(): boolean {
+    return this.#venue.store().capabilities.tellsWanted === true
+  }
+
   /** By how much a hold can be extended: not beyond a session, where that bounds every lease. */
   get extensionMs(): number {
     return this.perHoldLease ? 20_000 : 3000

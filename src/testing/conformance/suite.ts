@@ -15,6 +15,11 @@ export interface ConformanceSubject {
    */
   oneProcess?: string
   /**
+   * Why no beat can say which fences it reserves. The cases about that are then skipped, with this
+   * as the reason.
+   */
+  fixedFences?: string
+  /**
    * The address (`file:` URL) of a module whose default export makes the store from a venue's
    * `url`, for the cases across processes. Not needed where `Holdfast.open` understands the URL.
    */
@@ -61,6 +66,8 @@ export interface CaseSpec {
   readonly behaviours: readonly number[]
   /** Needs other processes. */
   readonly processes?: true
+  /** Needs a store with `takesFences`. */
+  readonly choosesFences?: true
   readonly alone?: true
   /** Of the cases across processes: also run with the other locks that exclude as a mutex does. */
   readonly everyLock?: true

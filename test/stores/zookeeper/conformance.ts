@@ -51,6 +51,7 @@ export function runCasesOnZooKeeper(
 
     const subject = {
       name: title,
+      fixedFences: 'fences are transactions of the ensemble, which nobody can choose',
       async open() {
         const root = `/conformance-${place++}`
         const options = { sessionTimeout: SESSION_TIMEOUT, tick: '200ms', root } as const

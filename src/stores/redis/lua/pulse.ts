@@ -1,3 +1,5 @@
+import { EXCLUSIVE, HIGHEST_FENCE } from '../../../contract/constants.js'
+import { FENCE_LIMIT } from '../../shared/failures.js'
 import { readLua, SINGLE, textLua } from './format.js'
 import { lineLua } from './line.js'
 import { defineScript } from './script.js'
@@ -7,9 +9,11 @@ import { defineScript } from './script.js'
  *
  *     KEYS     one or more lines, each once; in a Cluster just one (any number of keys)
  *     ARGV[1]  retentionMs
- *     then for each line: the number of its beats, and for each beat: ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none)
+ *     then for each line: the number of its beats, and for each beat:
+ *              ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none) or FIRST/COUNT (just these fences)
  *     result   one text, the answers in the order of the beats with a comma between:
  *              held FENCE LEFT BLOCK (- none) IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
+ *              held FENCE LEFT - IS_WANTED NEWEST (the fences that were named are refused)
  *              error MESSAGE (for every beat of a line that cannot be read)
  *
  * Durations are microseconds. An id that is not in its line is gone for ever: nothing is created
@@ -23,6 +27,14 @@ local wallText = string.format('%.0f', wall)
 
 local function prepare()
 ${lineLua}
+  -- Since an exclusive claim was granted, no other claim has got a fence of this line.
+  local function takeFences(row, first, count)
+    if first == row.fence or first <= (row.permits == ${EXCLUSIVE} and row.fence or line.last) then return end
+    local newest = first + (count - 1)
+    if newest > ${HIGHEST_FENCE} then error('${FENCE_LIMIT}') end
+    row.fence, row.block, line.last = first, math.max(row.block, count), math.max(line.last, newest)
+  end
+
   local function refresh(first, last)
     local hasShrunk = false
     for place = first, last, 5 do
@@ -32,6 +44,10 @@ ${lineLua}
         row.expires = math.max(row.expires, now + tonumber(ARGV[place + 2]))
       elseif row then
         row.expires = math.max(row.expires, math.min(now + tonumber(ARGV[place + 1]), latestEnd(row)))
+        if ARGV[place + 4] ~= '-' then
+          local from, count = string.match(ARGV[place + 4], '^(%d+)/(%d+)$')
+          if from then takeFences(row, tonumber(from), tonumber(count)) end
+        end
         local permits = tonumber(ARGV[place + 3])
         if permits and permits < row.permits then
           line.used = line.used - row.permits + permits
@@ -47,17 +63,22 @@ ${lineLua}
     return hasShrunk
   end
 
-  local function answer(id, block)
+  local function answer(id, wish)
     local row = find(id)
     if not row then return 'gone' end
     if row.fence == 0 then return waitingText(id, row) end
-    local first = '-'
-    if block then
-      first = string.format('%.0f', nextFence(0, block))
-      row.block = math.max(row.block, block)
-      touch(id)
+    local block, newest = '-', ''
+    if wish ~= '-' then
+      local count, from = tonumber(wish), string.match(wish, '^(%d+)/')
+      if count then
+        block = string.format('%.0f', nextFence(0, count))
+        row.block = math.max(row.block, count)
+        touch(id)
+      elseif row.fence ~= tonumber(from) then
+        newest = string.format(' %.0f', line.last)
+      end
     end
-    return string.format('held %.0f %.0f %s %d', row.fence, row.expires - now, first, line.first == '-' and 0 or 1)
+    return string.format('held %.0f %.0f %s %d%s', row.fence, row.expires - now, block, line.first == '-' and 0 or 1, newest)
   end
 
   beatAll = function(key, first, last)
@@ -66,7 +87,7 @@ ${lineLua}
     if refresh(first, last) then advance() end
     local answers = {}
     for place = first, last, 5 do
-      answers[#answers + 1] = answer(ARGV[place], tonumber(ARGV[place + 4]))
+      answers[#answers + 1] = answer(ARGV[place], ARGV[place + 4])
     end
     close()
     return answers

@@ -36,7 +36,7 @@ local retentionUs = ARGV[1] * 1000
 -- texts.
 local function fencesAfter(last, floor, block)
   local fence = math.max(last + 1, math.min(floor + 1, wall + ${FLOOR_SKEW_MS * 1000}), wall)
-  local newest = fence + block - 1
+  local newest = fence + (block - 1)
   if newest > ${HIGHEST_FENCE} then error('HOLDFAST_FENCE_LIMIT') end
   return fence, newest
 end
