@@ -4,7 +4,7 @@ import { InterceptedStore } from '../../src/testing/conformance/intercepted-stor
 import { found, LONGEST_LEASE, QUORUM_LIMITS } from '../stores/quorum/conformance.js'
 import { runCases, runStrictCases } from './run-cases.js'
 
-const OPTIONS = { longestLease: LONGEST_LEASE }
+const OPTIONS = { longestLease: LONGEST_LEASE } as const
 
 const common = {
   oneProcess: 'the lines of a memory store are in one process',
