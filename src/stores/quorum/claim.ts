@@ -485,6 +485,8 @@ export class QuorumClaim {
     if (this.phase === 'over') return []
     this.phase = 'over'
     this.#cancelTimer()
+    // Nobody waits for the answer any more, unless it follows.
+    queueMicrotask(() => this.#reply(BUSY))
     return this.votes.filter(({ isOwed }) => isOwed)
   }
 
