@@ -9,6 +9,7 @@ import type {
   Connection,
   InspectQuery,
   LineView,
+  Origin,
   Push,
   StateChange,
   StateOutcome,
@@ -19,6 +20,7 @@ import type { Link } from './link.js'
 
 /** One client's connection, with a bad network in between. */
 export class LossyConnection implements Connection {
+  readonly origin?: Origin
   readonly #store: Store
   readonly #client: ClientContext
   readonly #link: Link
@@ -32,6 +34,9 @@ export class LossyConnection implements Connection {
     this.#client = client
     this.#link = link
     this.#inner = store.connect({ ...client, push: (news) => this.#push(news) })
+    const { origin } = this.#inner
+    // The question for the run of the server travels as every call does.
+    if (origin) this.origin = { link: origin.link, run: () => this.#call(() => origin.run()) }
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
