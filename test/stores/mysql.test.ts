@@ -264,6 +264,30 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect(await server.query(`select count(*) from ${prefix}_state`)).toBe('0')
   })
 
+  it('keeps a counter that is ahead of the clock until the clock has passed it', async () => {
+    const prefix = 'ahead'
+    const connection = connect({ prefix })
+    const fenceOf = async (name: string, id: string, floor = 0) => {
+      const reply = await connection.claim(claimOf(name, id, { floor }))
+      await connection.release(name, id)
+      return reply.status === 'granted' ? reply.fence : Number.NaN
+    }
+    await fenceOf('floor', 'one', (await fenceOf('other', 'one')) + 30_000_000)
+    const own = await connection.claim(claimOf('fences', 'one'))
+    const first = (own.status === 'granted' ? own.fence : Number.NaN) + 600_000_000
+    const beat = { resource: 'fences', id: 'one', leaseMs: 60_000, presenceMs: 60_000 }
+    await connection.pulse([{ ...beat, fences: { first, count: 8 } }])
+    await connection.release('fences', 'one')
+    const left = async (afterSeconds: number) => {
+      const at = first - 600_000_000 + afterSeconds * 1_000_000
+      await server.query(`call ${prefix}_sweep(0, 1000000, ${at})`)
+      return server.query(`select group_concat(resource order by resource separator ' ') from ${prefix}_line`)
+    }
+    expect(await left(29)).toBe('fences floor')
+    expect(await left(599)).toBe('fences')
+    expect(await left(602)).toBe('NULL')
+  })
+
   it('is swept when told, more than fits into one go, and what is in use stays', async () => {
     const prefix = 'told'
     const connection = connect({ prefix })

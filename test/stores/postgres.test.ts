@@ -317,6 +317,30 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     expect(await server.query("select string_agg(value, ' ') from swept.state")).toBe('x')
   })
 
+  it('keeps a counter that is ahead of the clock until the clock has passed it', async () => {
+    const connection = raw(`${server.url}?schema=ahead`, 'space')
+    const fenceOf = async (name: string, id: string, floor = 0) => {
+      const reply = await connection.claim(claimOf(name, id, { floor }))
+      await connection.release(name, id)
+      return reply.status === 'granted' ? reply.fence : Number.NaN
+    }
+    await fenceOf('floor', 'a:2', (await fenceOf('other', 'a:1')) + 30_000_000)
+    const own = await connection.claim(claimOf('fences', 'a:3'))
+    const first = (own.status === 'granted' ? own.fence : Number.NaN) + 600_000_000
+    const beat = { resource: 'fences', id: 'a:3', leaseMs: 60_000, presenceMs: 60_000 }
+    await connection.pulse([{ ...beat, fences: { first, count: 8 } }])
+    await connection.release('fences', 'a:3')
+    const left = async (afterSeconds: number) => {
+      await server.query(
+        `select ahead.sweep(1000000, 1000, (${first} - 600000000) + ${afterSeconds} * 1000000)`,
+      )
+      return server.query("select string_agg(resource, ' ' order by resource) from ahead.line")
+    }
+    expect(await left(29)).toBe('fences floor')
+    expect(await left(599)).toBe('fences')
+    expect(await left(602)).toBe('')
+  })
+
   it('sweeps when it is told to', async () => {
     const url = `${server.url}?schema=swept_by_hand`
     const connection = raw(url, 'space')

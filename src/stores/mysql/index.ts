@@ -187,6 +187,7 @@ class MysqlStore implements Store {
     maxBeats: 200,
     // The poller does that, without writing anything.
     askNextEveryMs: null,
+    takesFences: true,
   }
   readonly #backend: MysqlBackend
 

@@ -74,10 +74,11 @@ export class MysqlPulse {
     const found = new Map<number, Map<Beat, AloneBeat>>()
     const lines = new Set<string>()
     for (const beat of beats) {
-      const { resource, id, leaseMs, permits, block } = beat
+      const { resource, id, leaseMs, permits, block, fences } = beat
       const line = keyOf(this.#client.space, resource)
       const fence = this.#poller.claims.fenceToRenew(line, id, leaseMs)
-      if (fence === undefined || permits !== undefined || block !== undefined || lines.has(line)) continue
+      if (permits !== undefined || block !== undefined || fences) continue
+      if (fence === undefined || lines.has(line)) continue
       lines.add(line)
       const alike = found.get(leaseMs) ?? new Map<Beat, AloneBeat>()
       found.set(leaseMs, alike)
@@ -165,7 +166,8 @@ function groupByKey(space: string, beats: readonly Beat[]): KeyedBeats {
   }
 }
 
-function beatValues({ id, leaseMs, presenceMs, permits, block }: Beat): string {
+function beatValues({ id, leaseMs, presenceMs, permits, block, fences }: Beat): string {
   const numbers = [micros(leaseMs), micros(presenceMs), number(permits ?? null), number(block ?? null)]
+  if (fences) numbers.push(number(fences.first), number(fences.count))
   return `["${toHex(id)}",${numbers.join(',').replaceAll('NULL', 'null')}]`
 }

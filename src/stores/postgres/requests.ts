@@ -49,9 +49,9 @@ export function pulseLines(beats: readonly Beat[], isDeaf: boolean): string {
   const lines = groupByLine(beats).map(({ resource, indexes }) => ({
     resource: encodeText(resource),
     beats: indexes.map((n) => {
-      const { id, leaseMs, presenceMs, permits, block } = beats[n] as Beat
+      const { id, leaseMs, presenceMs, permits, block, fences } = beats[n] as Beat
       const beat = { n, id: encodeText(id), lease: toUs(leaseMs), presence: toUs(presenceMs), permits, block }
-      return isDeaf ? { ...beat, deaf: true } : beat
+      return { ...beat, first: fences?.first, count: fences?.count, deaf: isDeaf || undefined }
     }),
   }))
   return JSON.stringify(lines)

@@ -19,6 +19,7 @@ export class PostgresStore implements Store {
       get askNextEveryMs() {
         return backend.isHearing ? null : ASK_NEXT_EVERY_MS
       },
+      takesFences: true,
       get tellsWanted() {
         return backend.isHearing
       },

@@ -146,7 +146,7 @@ export const chosenFenceCases: readonly CaseSpec[] = casesOf([
       const own = await take(raw, 'raw:1')
       const waiting = await raw.claim(claimOf('door', 'raw:2', READER))
       assert.equal(waiting.status, 'waiting')
-      // A beat that names fences while it still has everything: the reader behind it comes after them.
+      // It still has everything when it names them: the reader behind it comes after.
       const first = own + AHEAD
       const [held] = await raw.pulse([beatOf('raw:1', { permits: 1, fences: { first, count: 8 } })])
       assert.ok(held?.status === 'held' && held.fence === first)

@@ -91,11 +91,16 @@ export function makeAlone({ line, claim }: MysqlNames): string {
 /** The next fence, into `v_fence`. */
 export function takeFence(floor: string, block: string): string {
   return `
-  SET v_fence = ${nextFence('v_last', floor, 'v_wall')};
-  IF ${isFenceTooHigh('v_fence', block)} THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '${FENCE_LIMIT}';
-  END IF;
+  SET v_fence = ${nextFence('v_last', floor, 'v_wall')};${refuseTooHigh('v_fence', block)}
   SET v_last = v_fence + ${block} - 1, v_dirty = TRUE;`
+}
+
+/** Fails if no such block of fences is left. */
+export function refuseTooHigh(fence: string, block: string): string {
+  return `
+  IF ${isFenceTooHigh(fence, block)} THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '${FENCE_LIMIT}';
+  END IF;`
 }
 
 /**

@@ -77,7 +77,7 @@ DECLARE
   p_lease bigint := p_beat -> 'lease';
   l holdfast.line;
 BEGIN
-  IF p_beat ? 'permits' OR p_beat ? 'block' THEN
+  IF p_beat ? 'permits' OR p_beat ? 'block' OR p_beat ? 'first' THEN
     RETURN NULL;
   END IF;
   UPDATE holdfast.line SET seen = ${NOW}, shift = ${NOW} - wall,

@@ -1,8 +1,18 @@
+import { EXCLUSIVE } from '../../../contract/constants.js'
+import { FENCE_LIMIT } from '../../shared/failures.js'
+import { isFenceTooHigh } from '../../shared/sql.js'
+
+/** The answer for a hold, with further fields. */
+const held = (more: string): string =>
+  `jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
+        'isWanted', t.next IS NOT NULL${more})`
+
 /**
  * Renews holds and keeps places, and answers the state of each. `p_lines`: `[{ resource, beats: [{
- * n, id, lease, presence, permits, block, deaf }] }]`; the reply: `[[n, answer], …]`. Lines are
- * locked in the order of their keys, so that two pulses cannot deadlock. An id that is not in its
- * line is gone for ever: a pulse creates nothing.
+ * n, id, lease, presence, permits, block, first, count, deaf }] }]`, where `first` and `count` are
+ * the fences that the beat names; the reply: `[[n, answer], …]`. Lines are locked in the order of
+ * their keys, so that two pulses cannot deadlock. An id that is not in its line is gone for ever: a
+ * pulse creates nothing.
  */
 export const pulseSql = `
 CREATE FUNCTION holdfast.pulse(p_space text, p_lines text, p_channel text, p_at bigint)
@@ -46,7 +56,11 @@ DECLARE
   b record;
   is_held boolean;
 BEGIN
-  FOR b IN SELECT * FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint, block bigint) LOOP
+  FOR b IN SELECT * FROM jsonb_to_recordset(p_beats) AS r(id text, lease bigint, presence bigint, permits bigint, block bigint,
+    first bigint, count bigint) LOOP
+    IF b.first IS NOT NULL THEN
+      t := holdfast.take_fences(t, b.id, b.first, b.count);
+    END IF;
     UPDATE holdfast.claim d SET
         expires = greatest(d.expires, CASE WHEN d.fence IS NULL THEN t.now + b.presence ELSE least(t.now + b.lease, d.since + d.max_hold) END),
         permits = CASE WHEN d.fence IS NULL THEN d.permits ELSE least(d.permits, b.permits) END,
@@ -61,14 +75,31 @@ BEGIN
   RETURN t;
 END $$;
 
+-- Just these fences for a hold, unless one of them may have been given before. Since an exclusive
+-- claim was granted, no other claim has got a fence of its line.
+CREATE FUNCTION holdfast.take_fences(t holdfast.opened_line, p_id text, p_first bigint, p_count bigint) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
+DECLARE
+  c holdfast.claim;
+BEGIN
+  SELECT * INTO c FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id AND d.expires > t.now;
+  IF c.fence IS NULL OR p_first = c.fence OR p_first <= (CASE WHEN c.permits = ${EXCLUSIVE} THEN c.fence ELSE t.last END) THEN
+    RETURN t;
+  ELSIF ${isFenceTooHigh('p_first', 'p_count')} THEN
+    RAISE EXCEPTION '${FENCE_LIMIT}';
+  END IF;
+  UPDATE holdfast.claim d SET fence = p_first, block = greatest(d.block, p_count) WHERE d.line = t.id AND d.id = p_id;
+  t.last := greatest(t.last, p_first + p_count - 1);
+  RETURN t;
+END $$;
+
 CREATE FUNCTION holdfast.beat_replies(t holdfast.opened_line, p_beats jsonb) RETURNS holdfast.opened_line LANGUAGE plpgsql AS $$
 BEGIN
   SELECT jsonb_agg(jsonb_build_array(b.n, CASE
       WHEN c.id IS NULL THEN '{"status": "gone"}'
       WHEN c.fence IS NULL THEN holdfast.waiting(t, c, b.deaf)
-      ELSE jsonb_build_object('status', 'held', 'fence', c.fence, 'leaseMs', holdfast.ms(c.expires - t.now),
-        'isWanted', t.next IS NOT NULL) END)) INTO t.reply
-    FROM jsonb_to_recordset(p_beats) AS b(n integer, id text, deaf boolean)
+      WHEN c.fence <> b.first THEN ${held(", 'newest', t.last")}
+      ELSE ${held('')} END)) INTO t.reply
+    FROM jsonb_to_recordset(p_beats) AS b(n integer, id text, deaf boolean, first bigint)
     LEFT JOIN LATERAL (SELECT * FROM holdfast.claim d WHERE d.line = t.id AND d.id = b.id AND d.expires > t.now OFFSET 0) c ON true;
   RETURN t;
 END $$;

@@ -9,11 +9,11 @@ import { defineScript } from './script.js'
  *
  *     KEYS     one or more lines, each once; in a Cluster just one (any number of keys)
  *     ARGV[1]  retentionMs
- *     then for each line: the number of its beats, and for each beat: ID, LEASE, PRESENCE, PERMITS (- as they are),
- *              BLOCK (- none) or FIRST/COUNT (reserve just these fences)
+ *     then for each line: the number of its beats, and for each beat:
+ *              ID, LEASE, PRESENCE, PERMITS (- as they are), BLOCK (- none) or FIRST/COUNT (just these fences)
  *     result   one text, the answers in the order of the beats with a comma between:
- *              held FENCE LEFT BLOCK (- none) IS_WANTED | held FENCE LEFT - IS_WANTED NEWEST (FIRST/COUNT was refused)
- *              | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
+ *              held FENCE LEFT BLOCK (- none) IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | gone
+ *              held FENCE LEFT - IS_WANTED NEWEST (the fences that were named are refused)
  *              error MESSAGE (for every beat of a line that cannot be read)
  *
  * Durations are microseconds. An id that is not in its line is gone for ever: nothing is created

@@ -1,0 +1,235 @@
+import { formatMs } from '../../base/duration.js'
+import type { Env } from '../../base/env.js'
+import { HoldfastError, invalid } from '../../base/errors.js'
+import { nothing } from '../../base/nothing.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
+import type {
+  Beat,
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  ClaimView,
+  ClientContext,
+  Connection,
+  Finding,
+  InspectQuery,
+  LineView,
+  Push,
+  StateChange,
+  StateOutcome,
+  StateValue,
+} from '../../contract/store.js'
+import { checkMembers } from './check.js'
+import { QuorumClaim, type QuorumClaimContext } from './claim.js'
+import { FenceHints } from './fence-hints.js'
+import { engineId, Inspection } from './inspection.js'
+import type { Member } from './member.js'
+import { Members, type MembersOptions } from './members.js'
+import { pulseClaims } from './pulse.js'
+import { Register } from './register.js'
+import { Releases } from './releases.js'
+
+export interface QuorumOptionsInMs extends MembersOptions {
+  readonly env: Env
+  /** No lease may be longer. */
+  readonly longestLeaseMs: number
+}
+
+/** One client's connection to all members. */
+export class QuorumConnection implements Connection {
+  readonly #options: QuorumOptionsInMs
+  readonly #client: ClientContext
+  readonly #members: Members
+  readonly #releases: Releases
+  readonly #register: Register
+  readonly #inspection: Inspection
+  readonly #context: QuorumClaimContext
+  /** By the id that the engine gave. */
+  readonly #claims = new Map<string, QuorumClaim>()
+  #isClosed = false
+
+  constructor(options: QuorumOptionsInMs, client: ClientContext) {
+    const { env } = options
+    this.#options = options
+    this.#client = client
+    this.#members = new Members(options, {
+      clientId: client.id,
+      space: client.space,
+      onPush: (member, news) => this.#onPush(member, news),
+      onFailure: (member) => this.#onFailure(member),
+      onUp: (member) => this.#releases.flush(member),
+      awaited: () => this.#awaited(),
+    })
+    this.#releases = new Releases(env, this.#members, options.longestLeaseMs)
+    this.#register = new Register(env, this.#members)
+    this.#inspection = new Inspection(this.#members)
+    this.#context = {
+      env,
+      members: this.#members,
+      hints: new FenceHints(env),
+      giveBack: (member, resource, nonce) => this.#releases.giveBack(member, resource, nonce),
+      onGranted: (claim) => this.#granted(claim),
+      onLost: (claim) => this.#lost(claim),
+    }
+  }
+
+  claim(request: ClaimRequest): Promise<ClaimReply> {
+    if (this.#isClosed) return Promise.reject(closed())
+    const known = this.#claims.get(request.id)
+    if (known) return known.answer.then(() => known.reply())
+    if (request.capacity !== EXCLUSIVE) return Promise.reject(noSemaphores(request.resource))
+    if (request.leaseMs > this.#options.longestLeaseMs) return Promise.reject(this.#tooLong(request.resource))
+    const claim = new QuorumClaim(request, this.#context)
+    this.#claims.set(request.id, claim)
+    this.#start(claim)
+    claim.answer.then(
+      ({ status }) => status === 'refused' && this.#forget(claim),
+      () => this.#forget(claim),
+    )
+    return claim.answer
+  }
+
+  #start(claim: QuorumClaim): void {
+    const ready = this.#members.ready()
+    const { adopts, resource } = claim.request
+    if (!ready && !adopts) return claim.start()
+    const find = async (): Promise<void> => {
+      await ready
+      if (claim.phase !== 'over') claim.start(adopts && (await this.#inspection.find(resource, adopts.id)))
+    }
+    find().catch((error: unknown) => claim.fail(error))
+  }
+
+  #forget(claim: QuorumClaim): void {
+    const { id } = claim.request
+    if (this.#claims.get(id) === claim) this.#claims.delete(id)
+  }
+
+  async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    await this.#ready()
+    if (beats.length === 0) {
+      await this.#members.gather((member) => member.call((connection) => connection.pulse([])))
+      return []
+    }
+    for (const { leaseMs, resource } of beats)
+      if (leaseMs > this.#options.longestLeaseMs) throw this.#tooLong(resource)
+    return pulseClaims(this.#options.env, this.#members, this.#claims, beats)
+  }
+
+  async release(_resource: string, id: string): Promise<boolean> {
+    this.#throwIfClosed()
+    const claim = this.#claims.get(id)
+    if (!claim) return false
+    this.#forget(claim)
+    return this.#releases.release(claim)
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    await this.#ready()
+    return this.#inspection.evict(resource, fence)
+  }
+
+  async resize(resource: string): Promise<void> {
+    throw noSemaphores(resource)
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    await this.#ready()
+    return this.#register.read(key, watch)
+  }
+
+  unwatch(key: string): void {
+    for (const { connection } of this.#members.all) connection.unwatch?.(key)
+  }
+
+  async write(change: StateChange): Promise<StateOutcome> {
+    await this.#ready()
+    return this.#register.write(change)
+  }
+
+  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
+    await this.#ready()
+    yield* await this.#inspection.lines(query)
+  }
+
+  async spaces(): Promise<string[]> {
+    await this.#ready()
+    return this.#inspection.spaces()
+  }
+
+  async check(): Promise<Finding[]> {
+    this.#throwIfClosed()
+    await Promise.resolve(this.#members.ready()).catch(nothing)
+    return checkMembers(this.#options.env, this.#members)
+  }
+
+  trouble(): string | null {
+    return this.#members.describe() || null
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const claim of this.#claims.values()) claim.end()
+    this.#claims.clear()
+    await this.#members.close()
+  }
+
+  #onPush(member: Member, news: Push): void {
+    if (news.type === 'state' || news.type === 'gap') return this.#client.push(news)
+    const { resource, id: nonce } = news
+    const id = engineId(nonce)
+    const claim = this.#claims.get(id)
+    if (news.type === 'granted') {
+      const isKnown = claim?.onGranted(member, nonce, news.fence) === true
+      if (!isKnown) this.#releases.giveBack(member, resource, nonce)
+    } else if (news.type === 'lost') claim?.onRevoked(member, nonce)
+    else if (claim?.phase === 'held') this.#client.push({ type: 'wanted', resource, id })
+  }
+
+  #onFailure(member: Member): void {
+    for (const claim of [...this.#claims.values()]) claim.onFailure(member)
+  }
+
+  #awaited(): ReadonlySet<Member> {
+    const awaited = new Set<Member>()
+    for (const { phase, usher } of this.#claims.values())
+      if (usher && (phase === 'line' || phase === 'collecting')) awaited.add(usher)
+    return awaited
+  }
+
+  #granted({ request: { resource, id }, fence }: QuorumClaim): void {
+    this.#client.push({ type: 'granted', resource, id, fence })
+  }
+
+  #lost(claim: QuorumClaim): void {
+    const { resource, id } = claim.request
+    if (this.#claims.get(id) !== claim) return
+    this.#claims.delete(id)
+    this.#client.push({ type: 'lost', resource, id })
+  }
+
+  #ready(): Promise<void> | null {
+    this.#throwIfClosed()
+    return this.#members.ready()
+  }
+
+  #throwIfClosed(): void {
+    if (this.#isClosed) throw closed()
+  }
+
+  #tooLong(resource: string): HoldfastError {
+    const longest = formatMs(this.#options.longestLeaseMs)
+    const message = `A lease on this quorum is at most ${longest}; ask for a shorter one, or raise longestLease of quorum() for all clients`
+    return invalid(message, resource)
+  }
+}
+
+function closed(): HoldfastError {
+  return new HoldfastError('CLOSED', 'This connection to the quorum is closed', { store: 'quorum' })
+}
+
+function noSemaphores(resource: string): HoldfastError {
+  const message = `'${resource}' cannot be a semaphore or barrier on a quorum: a majority does not bound a count; use one of its members for it, or several mutexes`
+  return new HoldfastError('UNSUPPORTED', message, { store: 'quorum', resource })
+}

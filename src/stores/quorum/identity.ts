@@ -1,0 +1,170 @@
+import type { Connection, StateValue } from '../../contract/store.js'
+import type { Member } from './member.js'
+
+/** Where the records of members are kept: a space of its own, the same for all clients. */
+export const MEMBERS_SPACE = 'holdfast quorum'
+const RECORD_KEY = 'member'
+/** How often a record is looked at again that other clients change at the same time. */
+const MOST_LOOKS = 10
+
+/**
+ * - `founding`: the set is new; it becomes a member when all are founding, or when its wait is over
+ * - `rejoining`: it has lost data; it becomes a member when its wait is over
+ * - `member`: it votes
+ */
+type Standing = 'founding' | 'rejoining' | 'member'
+
+/** What a member keeps about itself. */
+interface MemberRecord {
+  readonly id: string
+  /** Names the founding of the set: members of another set have another one. */
+  readonly set: string
+  readonly standing: Standing
+  /** The run of the server that wrote it; null: a restart loses nothing. */
+  readonly run: string | null
+  /** Names the state that lapses when the wait is over. */
+  readonly wait: string
+}
+
+/** What a look at one member has shown. */
+export interface Sighting {
+  readonly member: Member
+  readonly connection: Connection
+  readonly link: number | undefined
+  readonly run: string | null
+  record: MemberRecord | null
+  version: number | null
+}
+
+interface IdentityContext {
+  newId(): string
+  /** How long a member that lost its data does not vote. */
+  readonly waitMs: number
+}
+
+/**
+ * Decides which members may vote. A member that lost its data must not, until the longest lease is
+ * over: it would grant what others hold by its vote.
+ */
+export class Identity {
+  readonly #context: IdentityContext
+
+  constructor(context: IdentityContext) {
+    this.#context = context
+  }
+
+  /** Reads the record of a member, over a connection in the space of the records. */
+  async look(member: Member, connection: Connection): Promise<Sighting> {
+    const { origin } = member.connection
+    let run: string | null = null
+    let link: number | undefined
+    // The first call opens the connection. The run must be that of the link that stays.
+    do {
+      link = origin?.link
+      run = (await origin?.run()) ?? null
+    } while (origin?.link !== link)
+    return { member, connection, link, run, ...parse(await connection.read(RECORD_KEY, false)) }
+  }
+
+  /**
+   * Moves the records on, as far as these sightings allow. `isWhole`: they are all members of the
+   * set. `othersStand`: a member that is not among them votes or has voted.
+   */
+  async settle(sightings: readonly Sighting[], isWhole: boolean, othersStand: boolean): Promise<void> {
+    for (const sighting of sightings) await this.#register(sighting, sightings, othersStand)
+    const isFounded = isWhole && (await this.#agreeOnSet(sightings))
+    await Promise.all(sightings.map((sighting) => this.#admit(sighting, isFounded)))
+  }
+
+  /** Gives a record to a member that has none, or one of an earlier run of its server. */
+  async #register(sighting: Sighting, all: readonly Sighting[], othersStand: boolean): Promise<void> {
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      const { record, run } = sighting
+      if (record && record.run === run) return
+      const isNew = record === null && !othersStand && !all.some(hasStanding)
+      const hasNotVoted = isNew || record?.standing === 'founding'
+      await this.#write(sighting, {
+        id: record?.id ?? this.#context.newId(),
+        set: record?.set ?? smallestSet(all) ?? this.#context.newId(),
+        standing: hasNotVoted ? 'founding' : 'rejoining',
+        run,
+        wait: await this.#startWait(sighting.connection),
+      })
+    }
+  }
+
+  /**
+   * Whether all were founded together: none of them has voted before this set. Clients that found
+   * it at the same time agree on the smallest name.
+   */
+  async #agreeOnSet(sightings: readonly Sighting[]): Promise<boolean> {
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      const set = smallestSet(sightings)
+      const other = sightings.find(({ record }) => record?.set !== set)
+      if (!other) return sightings.every(({ record }) => record !== null && record.standing !== 'rejoining')
+      const { record } = other
+      if (!record || set === null || !sightings.every(({ record }) => record?.standing === 'founding'))
+        return false
+      await this.#write(other, { ...record, set })
+    }
+    return false
+  }
+
+  /** A member of a founded set, or one whose wait is over, may vote. */
+  async #admit(sighting: Sighting, isFounded: boolean): Promise<void> {
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      const { record, run } = sighting
+      if (!record || record.standing === 'member' || record.run !== run) return
+      const mayVote =
+        (isFounded && record.standing === 'founding') || (await this.#isOver(sighting, record.wait))
+      if (!mayVote) return
+      await this.#write(sighting, { ...record, standing: 'member' })
+    }
+  }
+
+  /** Written before the record that names it: where there is a record, its wait has begun. */
+  async #startWait(connection: Connection): Promise<string> {
+    const wait = this.#context.newId()
+    await connection.write({
+      key: waitKey(wait),
+      expect: null,
+      value: '1',
+      retentionMs: this.#context.waitMs,
+    })
+    return wait
+  }
+
+  async #isOver({ connection }: Sighting, wait: string): Promise<boolean> {
+    return (await connection.read(waitKey(wait), false)) === null
+  }
+
+  /** Afterwards the sighting shows the record as it is, also if another client wrote it. */
+  async #write(sighting: Sighting, record: MemberRecord): Promise<void> {
+    const change = { key: RECORD_KEY, expect: sighting.version, retentionMs: null }
+    const { current } = await sighting.connection.write({ ...change, value: JSON.stringify(record) })
+    Object.assign(sighting, parse(current))
+  }
+}
+
+/** Whether it may vote: it is a member, and the run of the server that became one answers. */
+export function isMember({ record, run }: Sighting): boolean {
+  return record?.standing === 'member' && record.run === run
+}
+
+function hasStanding({ record }: Sighting): boolean {
+  return record !== null && record.standing !== 'founding'
+}
+
+function smallestSet(sightings: readonly Sighting[]): string | null {
+  const sets = sightings.flatMap(({ record }) => (record ? [record.set] : []))
+  return sets.sort()[0] ?? null
+}
+
+function waitKey(wait: string): string {
+  return `wait ${wait}`
+}
+
+function parse(state: StateValue | null): Pick<Sighting, 'record' | 'version'> {
+  if (!state) return { record: null, version: null }
+  return { record: JSON.parse(state.value) as MemberRecord, version: state.version }
+}

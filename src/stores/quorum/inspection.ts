@@ -1,0 +1,129 @@
+import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
+import type { Member } from './member.js'
+import type { Members } from './members.js'
+
+/** The engine's id of a claim, from its id on one member. */
+export function engineId(nonce: string): string {
+  const end = nonce.lastIndexOf('~')
+  return end === -1 ? nonce : nonce.slice(0, end)
+}
+
+/** What the members show of one line. */
+type Lines = ReadonlyMap<Member, LineView>
+
+/** Views of the lines: what a majority has. */
+export class Inspection {
+  readonly #members: Members
+
+  constructor(members: Members) {
+    this.#members = members
+  }
+
+  async lines(query: InspectQuery): Promise<LineView[]> {
+    const byResource = await this.#byResource(query)
+    return [...byResource].map(([resource, lines]) => this.#merge(resource, lines))
+  }
+
+  /** By member, the claim that the engine knows by this id, where it is held. */
+  async find(resource: string, id: string): Promise<Map<Member, { id: string; fence: number }>> {
+    const lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
+    const found = new Map<Member, { id: string; fence: number }>()
+    for (const [member, { claims }] of lines as Lines)
+      for (const claim of claims)
+        if (claim.fence !== null && engineId(claim.id) === id)
+          found.set(member, { id: claim.id, fence: claim.fence })
+    return found
+  }
+
+  /** Revokes holds on all members that have them. */
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    const lines: Lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
+    const holds = this.#merge(resource, lines).claims.filter((claim) => claim.fence !== null)
+    const evicted = holds.filter((claim) => fence === null || claim.fence === fence)
+    const ids = new Set(evicted.map(({ id }) => id))
+    await this.#members.gather(async (member) => {
+      for (const claim of lines.get(member)?.claims ?? [])
+        if (claim.fence !== null && ids.has(engineId(claim.id)))
+          await member.call((connection) => connection.evict(resource, claim.fence))
+    })
+    return evicted
+  }
+
+  async spaces(): Promise<string[]> {
+    const lists = await this.#members.gather((member) =>
+      member.call(async (connection) => (await connection.spaces?.()) ?? []),
+    )
+    return [...new Set([...lists.values()].flat())]
+  }
+
+  async #byResource(query: InspectQuery): Promise<Map<string, Map<Member, LineView>>> {
+    const views = await this.#members.gather((member) =>
+      member.call(async (connection) => {
+        const lines: LineView[] = []
+        for await (const line of connection.inspect(query)) lines.push(line)
+        return lines
+      }),
+    )
+    const byResource = new Map<string, Map<Member, LineView>>()
+    for (const [member, lines] of views)
+      for (const line of lines) {
+        const known = byResource.get(line.resource) ?? new Map<Member, LineView>()
+        byResource.set(line.resource, known.set(member, line))
+      }
+    return byResource
+  }
+
+  /** Holds are what a majority has granted; the others wait, in the order of the usher's line. */
+  #merge(resource: string, lines: Lines): LineView {
+    const claims = new Map<string, ClaimView[]>()
+    const others = [...lines.keys()]
+    const ranked = this.#members.ranked(resource).filter((member) => lines.has(member))
+    for (const member of new Set([...ranked, ...others]))
+      for (const claim of lines.get(member)?.claims ?? []) {
+        const id = engineId(claim.id)
+        claims.set(id, [...(claims.get(id) ?? []), claim])
+      }
+    const merged = [...claims].map(([id, views]) => this.#mergeClaim(id, views))
+    const isHold = ({ fence }: ClaimView): boolean => fence !== null
+    return {
+      resource,
+      capacity: [...lines.values()][0]?.capacity ?? 0,
+      claims: [...merged.filter(isHold), ...merged.filter((claim) => !isHold(claim))],
+    }
+  }
+
+  #mergeClaim(id: string, views: readonly ClaimView[]): ClaimView {
+    const { majority } = this.#members
+    const grants = views.filter(({ fence }) => fence !== null)
+    const isHeld = grants.length >= majority
+    const counted = isHeld ? grants : views
+    const first = counted[0] as ClaimView
+    return {
+      id,
+      permits: Math.min(...counted.map(({ permits }) => permits)),
+      fence: isHeld ? commonFence(grants.map(({ fence }) => fence as number)) : null,
+      info: first.info,
+      ageMs: ranked(
+        counted.map(({ ageMs }) => ageMs),
+        isHeld ? majority : 1,
+      ),
+      expiresInMs: ranked(
+        counted.map(({ expiresInMs }) => expiresInMs),
+        isHeld ? majority : 1,
+      ),
+    }
+  }
+}
+
+/** The number at that place, the largest first. */
+function ranked(numbers: readonly number[], place: number): number {
+  return [...numbers].sort((a, b) => b - a)[place - 1] ?? 0
+}
+
+/** The fence that most members have; of several the highest. */
+function commonFence(fences: readonly number[]): number {
+  const counts = new Map<number, number>()
+  for (const fence of fences) counts.set(fence, (counts.get(fence) ?? 0) + 1)
+  const [best] = [...counts].sort(([fenceA, a], [fenceB, b]) => b - a || fenceB - fenceA)
+  return best?.[0] ?? 0
+}

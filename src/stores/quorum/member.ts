@@ -1,0 +1,176 @@
+import type { Env } from '../../base/env.js'
+import { HoldfastError } from '../../base/errors.js'
+import type { Answer, Connection, Push, Store } from '../../contract/store.js'
+
+/**
+ * - `unknown`: not identified yet, or its server may have restarted since
+ * - `up`: it votes
+ * - `resting`: a call failed or got no answer; it is asked again in the background
+ * - `out`: it has lost its data, and votes again when the longest lease is over
+ */
+export type MemberState = 'unknown' | 'up' | 'resting' | 'out'
+
+export interface MemberContext {
+  readonly env: Env
+  readonly timeoutMs: number
+  /** A call failed or got no answer. */
+  onFailure(member: Member): void
+}
+
+interface PendingCall {
+  readonly sentAt: number
+  fail(error: HoldfastError): void
+}
+
+/** One member of the set, as one client sees it. */
+export class Member {
+  state: MemberState = 'unknown'
+  /** Its identity, the same for all clients; null: not known yet. */
+  id: string | null = null
+  /** Why it does not vote, for messages. */
+  failure: unknown = null
+  readonly connection: Connection
+  readonly #context: MemberContext
+  /** In order of sending. */
+  readonly #pending = new Set<PendingCall>()
+  #heardAt = -Infinity
+  #isWatching = false
+  #identifiedLink: number | undefined
+
+  constructor(
+    readonly index: number,
+    readonly store: Store,
+    context: MemberContext,
+    connect: (store: Store) => Connection,
+  ) {
+    this.#context = context
+    this.connection = connect(store)
+  }
+
+  /** For messages: `member 2 (redis)`. */
+  get label(): string {
+    return `member ${this.index + 1} (${this.store.name})`
+  }
+
+  /** Whether its answers count: the same run of the server answers that was identified. */
+  get isUp(): boolean {
+    if (this.state === 'up' && this.connection.origin?.link !== this.#identifiedLink) this.state = 'unknown'
+    return this.state === 'up'
+  }
+
+  /** It is as it should be, seen over the connection with that link. */
+  identified(id: string, link: number | undefined): void {
+    this.id = id
+    this.#identifiedLink = link
+    this.failure = null
+    this.state = 'up'
+  }
+
+  /** When it answered last. */
+  get heardAt(): number {
+    return this.#heardAt
+  }
+
+  /**
+   * One call. Fails when the member has been silent for too long. `onLate` gets an answer that
+   * comes after that.
+   */
+  call<T>(send: (connection: Connection) => Answer<T>, onLate?: (answer: T) => void): Promise<T> {
+    const { env } = this.#context
+    return new Promise<T>((resolve, reject) => {
+      const link = this.connection.origin?.link
+      const fail = (error: unknown): void => {
+        this.#failed(error)
+        reject(error)
+      }
+      const pending: PendingCall = { sentAt: env.now(), fail }
+      const onAnswer = (answer: T): void => {
+        this.#heardAt = env.now()
+        if (!this.#pending.delete(pending)) return onLate?.(answer)
+        // Another run of the server may have answered: it does not count, and is given back.
+        if (this.state === 'up' && link !== this.connection.origin?.link) {
+          onLate?.(answer)
+          return fail(this.#unavailable('its connection was lost'))
+        }
+        resolve(answer)
+      }
+      const onFailure = (error: unknown): void => {
+        if (this.#pending.delete(pending)) fail(error)
+      }
+      this.#pending.add(pending)
+      this.#watch()
+      try {
+        const answer = send(this.connection)
+        if (isPromise(answer)) answer.then(onAnswer, onFailure)
+        else onAnswer(answer)
+      } catch (error) {
+        onFailure(error)
+      }
+    })
+  }
+
+  #failed(error: unknown): void {
+    // An answer that refuses the call is an answer.
+    if (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE') return
+    this.rest(error)
+    this.#context.onFailure(this)
+  }
+
+  /** It is left alone for a while. */
+  rest(failure: unknown): void {
+    this.failure = failure
+    if (this.state !== 'out') this.state = 'resting'
+  }
+
+  /** It has lost its data. */
+  leave(failure: unknown): void {
+    this.failure = failure
+    this.state = 'out'
+  }
+
+  /** One timer for all calls: nearly all are answered before it fires. */
+  #watch(): void {
+    const [oldest] = this.#pending
+    if (this.#isWatching || !oldest) return
+    this.#isWatching = true
+    const { env, timeoutMs } = this.#context
+    const leftMs = this.#silentFrom(oldest) + timeoutMs - env.now()
+    env.timer(
+      Math.max(1, leftMs),
+      () => {
+        this.#isWatching = false
+        this.#giveUpSilent()
+        this.#watch()
+      },
+      { keepAlive: false },
+    )
+  }
+
+  /** A member that answers what was sent before is busy, not silent. */
+  #silentFrom({ sentAt }: PendingCall): number {
+    return Math.max(sentAt, this.#heardAt)
+  }
+
+  #giveUpSilent(): void {
+    const { env, timeoutMs } = this.#context
+    const now = env.now()
+    for (const pending of [...this.#pending]) {
+      if (this.#silentFrom(pending) + timeoutMs > now) return
+      this.#pending.delete(pending)
+      pending.fail(this.#unavailable(`no answer within ${Math.round(timeoutMs)} ms`))
+    }
+  }
+
+  #unavailable(message: string): HoldfastError {
+    const trouble = this.connection.trouble?.()
+    const text = trouble ? `${message} (${trouble})` : message
+    return new HoldfastError('STORE_UNAVAILABLE', text, { store: this.store.name, retryable: true })
+  }
+}
+
+/** A push of a member, and which one. */
+export type MemberPush = (member: Member, news: Push) => void
+
+function isPromise<T>(answer: Answer<T>): answer is Promise<T> {
+  return typeof (answer as Partial<Promise<T>> | undefined)?.then === 'function'
+}

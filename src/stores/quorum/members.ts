@@ -1,0 +1,294 @@
+import type { Cancel, Env } from '../../base/env.js'
+import { HoldfastError } from '../../base/errors.js'
+import { nothing } from '../../base/nothing.js'
+import type { Connection, Push, Store } from '../../contract/store.js'
+import { Identity, isMember, MEMBERS_SPACE, type Sighting } from './identity.js'
+import { Member } from './member.js'
+
+/** How often members that do not vote are asked again, and those that waiters depend on. */
+const LOOK_EVERY_MS = 1000
+/** A set without a majority is not asked more often than this. */
+const LEAST_PAUSE_MS = 50
+/** How long to wait for the other members once a majority has answered, beyond three times that. */
+const GRACE_MS = 5
+
+export interface MembersOptions {
+  readonly env: Env
+  readonly stores: readonly Store[]
+  readonly timeoutMs: number
+  /** How long a member that lost its data does not vote. */
+  readonly waitMs: number
+}
+
+export interface MembersContext {
+  readonly clientId: string
+  readonly space: string
+  onPush(member: Member, news: Push): void
+  /** A member failed, or does not vote any more. */
+  onFailure(member: Member): void
+  /** A member votes from now on. */
+  onUp(member: Member): void
+  /** The members whose answers somebody waits for. */
+  awaited(): ReadonlySet<Member>
+}
+
+/** The members of a set, as one client sees them: which of them vote, and in which order. */
+export class Members {
+  readonly all: readonly Member[]
+  readonly majority: number
+  readonly #options: MembersOptions
+  readonly #context: MembersContext
+  readonly #identity: Identity
+  #identifying: Promise<void> | null = null
+  #identifiedAt = -Infinity
+  #onMajority: (() => void)[] = []
+  #refusal: HoldfastError | null = null
+  #cancelLook: Cancel | null = null
+  #isClosed = false
+
+  constructor(options: MembersOptions, context: MembersContext) {
+    const { env, stores, timeoutMs, waitMs } = options
+    this.#options = options
+    this.#context = context
+    this.#identity = new Identity({ newId: () => env.id(), waitMs })
+    this.majority = Math.floor(stores.length / 2) + 1
+    const { clientId, space } = context
+    this.all = stores.map((store, index) => {
+      const push = (news: Push): void => context.onPush(member, news)
+      const onFailure = (failed: Member): void => {
+        this.watch()
+        context.onFailure(failed)
+      }
+      const connect = (to: Store): Connection => to.connect({ id: clientId, space, push })
+      const member: Member = new Member(index, store, { env, timeoutMs, onFailure }, connect)
+      return member
+    })
+  }
+
+  /** The members that vote. */
+  get up(): Member[] {
+    return this.all.filter((member) => member.isUp)
+  }
+
+  get hasMajority(): boolean {
+    return this.up.length >= this.majority
+  }
+
+  /** The members that vote, in an order that all clients share for this resource. */
+  ranked(resource: string): Member[] {
+    return this.up
+      .map((member) => ({ member, rank: hash(resource, hash(member.id ?? '')) }))
+      .sort((a, b) => a.rank - b.rank)
+      .map(({ member }) => member)
+  }
+
+  /**
+   * Resolves when a majority votes; null: it does so already. Rejects, with the failure of each
+   * member, when there is none.
+   */
+  ready(): Promise<void> | null {
+    if (this.#refusal) return Promise.reject(this.#refusal)
+    return this.hasMajority && !this.#hasUnknown ? null : this.#becomeReady()
+  }
+
+  async #becomeReady(): Promise<void> {
+    const { env } = this.#options
+    const startedAt = env.now()
+    const isPausing = !this.#hasUnknown && startedAt - this.#identifiedAt < LEAST_PAUSE_MS
+    if (this.#identifying || !isPausing) await this.#majorityOf(this.#identify(), startedAt)
+    if (this.#refusal) throw this.#refusal
+    if (!this.hasMajority) throw this.unavailable()
+  }
+
+  get #hasUnknown(): boolean {
+    return this.all.some(({ state }) => state === 'unknown')
+  }
+
+  /** Resolves when all are identified, or a majority is and the others take much longer. */
+  #majorityOf(identified: Promise<void>, startedAt: number): Promise<void> {
+    const { env } = this.#options
+    return new Promise((resolve) => {
+      const startGrace = (): void => void env.timer(this.graceMs(startedAt), resolve, { keepAlive: true })
+      void identified.then(resolve)
+      if (this.hasMajority) startGrace()
+      else this.#onMajority.push(startGrace)
+    })
+  }
+
+  /** How long to wait for the others after a majority has answered what was sent then. */
+  graceMs(sentAt: number): number {
+    return 3 * (this.#options.env.now() - sentAt) + GRACE_MS
+  }
+
+  /**
+   * Asks all members that vote. Resolves when all have answered, or a majority has and the others
+   * take much longer. Rejects if there is no majority of answers.
+   */
+  gather<T>(call: (member: Member) => Promise<T>): Promise<Map<Member, T>> {
+    const { env } = this.#options
+    const startedAt = env.now()
+    const { up } = this
+    const answers = new Map<Member, T>()
+    return new Promise((resolve, reject) => {
+      let pending = up.length
+      let refusal: unknown
+      const settle = (): void => {
+        pending--
+        if (pending === 0 && answers.size < this.majority) reject(refusal ?? this.unavailable())
+        else if (pending === 0) resolve(answers)
+        else if (answers.size === this.majority)
+          env.timer(this.graceMs(startedAt), () => resolve(answers), { keepAlive: true })
+      }
+      if (pending === 0) reject(this.unavailable())
+      for (const member of up)
+        call(member).then(
+          (answer) => {
+            answers.set(member, answer)
+            settle()
+          },
+          (error: unknown) => {
+            if (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE') refusal = error
+            settle()
+          },
+        )
+    })
+  }
+
+  /** One at a time; never rejects. */
+  #identify(): Promise<void> {
+    this.#identifying ??= this.#identifyAll().finally(() => {
+      this.#identifying = null
+      this.#identifiedAt = this.#options.env.now()
+      this.#onMajority = []
+      this.watch()
+    })
+    return this.#identifying
+  }
+
+  async #identifyAll(): Promise<void> {
+    const unknown = this.all.filter((member) => !member.isUp)
+    const connections = new Map(unknown.map((member) => [member, this.#connect(member.store)]))
+    const sightings: Sighting[] = []
+    const look = async (member: Member, connection: Connection): Promise<void> => {
+      const sighting = await this.#within(this.#identity.look(member, connection))
+      // Those that vote do not wait for the others.
+      if (isMember(sighting)) this.#take(sighting)
+      sightings.push(sighting)
+    }
+    await Promise.all(
+      [...connections].map(([member, connection]) =>
+        look(member, connection).catch((error: unknown) => this.#onFailure(member, error)),
+      ),
+    )
+    const others = this.all.filter((member) => !unknown.includes(member))
+    const settling = this.#identity.settle(sightings, sightings.length === this.all.length, others.length > 0)
+    await this.#within(settling).catch(nothing)
+    for (const sighting of sightings) this.#take(sighting)
+    for (const connection of connections.values()) void connection.close().catch(nothing)
+  }
+
+  #connect(store: Store): Connection {
+    const { env } = this.#options
+    return store.connect({ id: env.id(), space: MEMBERS_SPACE, push: nothing })
+  }
+
+  /** What a sighting says about its member. */
+  #take(sighting: Sighting): void {
+    const { member, link, record } = sighting
+    if (member.isUp) return
+    if (!isMember(sighting) || !record) {
+      const text = 'it has lost its data, or is new, and votes when the longest lease is over'
+      member.leave(new Error(text))
+      return
+    }
+    const twin = this.all.find(({ id }) => id === record.id)
+    if (twin && twin !== member) {
+      const message = `${twin.label} and ${member.label} of the quorum are the same server; give each of its own`
+      this.#refusal = new HoldfastError('INVALID_ARGUMENT', message, { store: 'quorum' })
+      return
+    }
+    member.identified(record.id, link)
+    this.#context.onUp(member)
+    if (!this.hasMajority) return
+    for (const tell of this.#onMajority.splice(0)) tell()
+  }
+
+  #onFailure(member: Member, error: unknown): void {
+    member.rest(error)
+    this.#context.onFailure(member)
+  }
+
+  async #within<T>(work: Promise<T>): Promise<T> {
+    const { env, timeoutMs } = this.#options
+    return new Promise((resolve, reject) => {
+      const fail = (): void => reject(new Error(`no answer within ${Math.round(timeoutMs)} ms`))
+      const cancel = env.timer(timeoutMs, fail, { keepAlive: true })
+      work.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  /** Looks at members that do not vote, and at those that waiters depend on, as long as needed. */
+  watch(): void {
+    if (this.#isClosed || this.#cancelLook || !this.#isToWatch) return
+    const { env } = this.#options
+    const look = (): void => {
+      this.#cancelLook = null
+      if (this.#isClosed) return
+      this.#probeSilent()
+      if (this.up.length < this.all.length) void this.#identify()
+      this.watch()
+    }
+    this.#cancelLook = env.timer(LOOK_EVERY_MS, look, { keepAlive: false })
+  }
+
+  get #isToWatch(): boolean {
+    return this.up.length < this.all.length || this.#context.awaited().size > 0
+  }
+
+  /** Waiters get no answer from a member that stands still: it is asked, so that it can fail. */
+  #probeSilent(): void {
+    const since = this.#options.env.now() - LOOK_EVERY_MS
+    for (const member of this.#context.awaited())
+      if (member.heardAt < since) member.call((connection) => connection.pulse([])).catch(nothing)
+  }
+
+  /** The error where there is no majority: which members failed, and how. */
+  unavailable(): HoldfastError {
+    const failed = this.all.filter((member) => !member.isUp)
+    const message = `The quorum has no majority: ${this.describe()}; check these servers (${this.majority} of ${this.all.length} are needed)`
+    return new HoldfastError('STORE_UNAVAILABLE', message, {
+      store: 'quorum',
+      retryable: true,
+      cause: failed[0]?.failure,
+    })
+  }
+
+  /** The members that do not vote, and why: `member 2 (redis): connect ECONNREFUSED`. */
+  describe(): string {
+    return this.all
+      .filter((member) => !member.isUp)
+      .map(({ label, failure }) => `${label}: ${reason(failure)}`)
+      .join('; ')
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#cancelLook?.()
+    await Promise.allSettled(this.all.map(({ connection }) => connection.close()))
+  }
+}
+
+function reason(failure: unknown): string {
+  if (failure instanceof Error) return failure.message
+  return failure === null ? 'not asked yet' : String(failure)
+}
+
+/** FNV-1a, 32 bits. */
+function hash(text: string, seed = 0x811c9dc5): number {
+  let value = seed
+  for (let index = 0; index < text.length; index++) {
+    value ^= text.charCodeAt(index)
+    value = Math.imul(value, 0x01000193)
+  }
+  return value >>> 0
+}

@@ -1,0 +1,146 @@
+import type { Env } from '../../base/env.js'
+import type { Beat, BeatReply, Held } from '../../contract/store.js'
+import { FENCE_STEP, type QuorumClaim } from './claim.js'
+import type { Member } from './member.js'
+import type { Members } from './members.js'
+import type { Vote } from './vote.js'
+
+/** How often further fences are asked for within one pulse, where members know of newer ones. */
+const MOST_ROUNDS = 3
+
+/** One beat of the engine, on the members. */
+interface ClaimBeat {
+  readonly beat: Beat
+  readonly claim: QuorumClaim
+  /** The fences that it asks for; null: none, or it has them. */
+  wanted: { first: number; count: number } | null
+  /** Those that a majority has reserved. */
+  block: number | undefined
+}
+
+/** What one member is told in one call. */
+interface MemberBeat {
+  readonly of: ClaimBeat
+  readonly vote: Vote
+  readonly beat: Beat
+}
+
+/** Renews claims on all members that have them: one call to each member. */
+export async function pulseClaims(
+  env: Env,
+  members: Members,
+  claims: ReadonlyMap<string, QuorumClaim>,
+  beats: readonly Beat[],
+): Promise<BeatReply[]> {
+  const sentAt = env.now()
+  const claimBeats = beats.map((beat) => newClaimBeat(beat, claims.get(beat.id)))
+  let round = claimBeats.filter((each) => each !== null)
+  for (let count = 1; round.length > 0; count++) {
+    await send(env, members, round)
+    for (const each of round) takeFences(each, members.majority)
+    round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
+  }
+  for (const each of claimBeats) if (each?.claim.canJoin) joinMissing(each.claim)
+  return claimBeats.map((each) => replyTo(each, claims, sentAt))
+}
+
+function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | null {
+  if (!claim || claim.phase === 'over') return null
+  if (beat.permits !== undefined) claim.isShrunk = true
+  const wanted =
+    claim.phase === 'held' && beat.block !== undefined
+      ? { first: claim.nextFences(), count: beat.block }
+      : null
+  return { beat, claim, wanted, block: undefined }
+}
+
+/** One call to each member that has one of the claims. */
+async function send(env: Env, members: Members, round: readonly ClaimBeat[]): Promise<void> {
+  const byMember = new Map<Member, MemberBeat[]>()
+  for (const of of round)
+    for (const vote of of.claim.votes) {
+      if (!hasClaim(vote) || !vote.member.isUp) continue
+      const list = byMember.get(vote.member) ?? []
+      byMember.set(vote.member, list)
+      list.push({ of, vote, beat: beatTo(of, vote) })
+    }
+  // A claim in line is on its usher only: nothing is to be had of the other members.
+  const needed = round.some(({ claim }) => claim.phase === 'held') ? members.majority : 1
+  const startedAt = env.now()
+  await new Promise<void>((resolve, reject) => {
+    let [answered, pending] = [0, byMember.size]
+    const settle = (): void => {
+      pending--
+      if (pending === 0 && answered < needed) reject(members.unavailable())
+      else if (pending === 0) resolve()
+      else if (answered === needed) env.timer(members.graceMs(startedAt), resolve, { keepAlive: true })
+    }
+    if (pending === 0) resolve()
+    for (const [member, list] of byMember)
+      tell(env, member, list).then(() => {
+        answered++
+        settle()
+      }, settle)
+  })
+}
+
+function hasClaim({ state }: Vote): boolean {
+  return state === 'granted' || state === 'waiting'
+}
+
+function beatTo({ beat, claim, wanted }: ClaimBeat, vote: Vote): Beat {
+  const { block: _block, ...rest } = beat
+  const own = { ...rest, id: vote.nonce }
+  return wanted && vote.state === 'granted' && claim.phase === 'held'
+    ? { ...own, fences: { ...wanted } }
+    : own
+}
+
+async function tell(env: Env, member: Member, list: readonly MemberBeat[]): Promise<void> {
+  const sentAt = env.now()
+  const nonces = list.map(({ vote }) => vote.nonce)
+  const apply = (replies: readonly BeatReply[]): void => {
+    list.forEach(({ of, vote, beat }, index) => {
+      const reply = replies[index]
+      if (!reply || vote.nonce !== nonces[index]) return
+      of.claim.onBeat(vote, reply, sentAt, beat.fences?.first ?? null)
+    })
+  }
+  const beats = list.map(({ beat }) => beat)
+  // What a late answer has renewed counts as well.
+  apply(await member.call((connection) => connection.pulse(beats), apply))
+}
+
+/** Whether a majority has reserved the fences; otherwise higher ones are asked for next. */
+function takeFences(each: ClaimBeat, majority: number): void {
+  const { wanted, claim } = each
+  if (!wanted || claim.phase !== 'held') return
+  const granted = claim.votes.filter(({ state }) => state === 'granted')
+  if (granted.filter(({ fence }) => fence === wanted.first).length >= majority) {
+    each.block = wanted.first
+    each.wanted = null
+    claim.endFence = wanted.first + wanted.count
+  } else {
+    const newest = granted.reduce((most, { fence, newest }) => Math.max(most, fence, newest), wanted.first)
+    wanted.first = newest + FENCE_STEP
+  }
+}
+
+/** Members that never had the claim, or lost it, are asked again while the others hold it. */
+function joinMissing(claim: QuorumClaim): void {
+  for (const vote of claim.votes)
+    if (vote.member.isUp && !hasClaim(vote) && vote.state !== 'asked') claim.join(vote)
+}
+
+function replyTo(
+  each: ClaimBeat | null,
+  claims: ReadonlyMap<string, QuorumClaim>,
+  sentAt: number,
+): BeatReply {
+  if (!each) return { status: 'gone' }
+  const { claim, block, beat } = each
+  if (claims.get(beat.id) !== claim) return { status: 'gone' }
+  if (claim.phase !== 'held') return claim.waitingReply()
+  const held: Held = claim.heldReply(sentAt)
+  return block === undefined ? held : { ...held, block }
+}

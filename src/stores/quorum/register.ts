@@ -1,0 +1,163 @@
+import type { Env } from '../../base/env.js'
+import { HoldfastError } from '../../base/errors.js'
+import type { StateChange, StateOutcome, StateValue } from '../../contract/store.js'
+import type { Member } from './member.js'
+import type { Members } from './members.js'
+
+/** How long a promise is kept that no value followed. */
+const PROMISE_MS = 3_600_000
+/** How long it is remembered that a value was deleted. */
+const DELETED_MS = 86_400_000
+/** How often to begin again where other clients write at the same time. */
+const MOST_ROUNDS = 8
+const LONGEST_PAUSE_MS = 10
+
+/** What a member keeps of a state. Ballots are unique: two writers never get one accepted. */
+interface Cell {
+  /** No lower ballot is accepted any more. */
+  readonly promised: number
+  /** The ballot of the value; 0: there is none. */
+  readonly accepted: number
+  /** The version of the value, which stays when a read completes a write. */
+  readonly version: number
+  readonly value: string | null
+  readonly retentionMs: number | null
+}
+
+const EMPTY: Cell = { promised: 0, accepted: 0, version: 0, value: null, retentionMs: PROMISE_MS }
+
+/** A cell, and the member's own version of it. */
+interface Seen {
+  readonly cell: Cell
+  readonly memberVersion: number | null
+}
+
+type Seens = ReadonlyMap<Member, Seen>
+
+/**
+ * States on a majority, by the rules of Paxos: a ballot is promised by a majority before a value is
+ * accepted by it. The members' own compare-and-set keeps the promises.
+ */
+export class Register {
+  readonly #env: Env
+  readonly #members: Members
+
+  constructor(env: Env, members: Members) {
+    this.#env = env
+    this.#members = members
+  }
+
+  async read(key: string, watch: boolean): Promise<StateValue | null> {
+    const chosen = this.#chosen(await this.#look(key, watch))
+    if (chosen) return stateOf(chosen)
+    // A write is under way, or was left half-done: it is completed, so that no later read goes back.
+    const { current } = await this.#round(key, (cell) => cell)
+    return current
+  }
+
+  async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {
+    let written = false
+    const { current } = await this.#round(key, (cell, ballot) => {
+      written = (stateOf(cell)?.version ?? null) === expect
+      if (!written) return cell
+      const kept = value === null ? DELETED_MS : retentionMs
+      return { promised: ballot, accepted: ballot, version: ballot, value, retentionMs: kept }
+    })
+    return { written, current }
+  }
+
+  /** Changes the value as one step; rejects if it is not known whether it was changed. */
+  async #round(
+    key: string,
+    change: (cell: Cell, ballot: number) => Cell,
+  ): Promise<{ current: StateValue | null }> {
+    for (let round = 1; ; round++) {
+      const seen = await this.#look(key, false)
+      const ballot = this.#ballotAbove(seen)
+      const promised = await this.#writeAll(key, seen, (cell) => ({ ...cell, promised: ballot }))
+      if (promised.size >= this.#members.majority) {
+        const before = newest(promised)
+        const after = change(before, ballot)
+        // Nothing to change, and a majority has it already.
+        if (after === before && this.#chosen(promised)) return { current: stateOf(before) }
+        const accepted = await this.#writeAll(key, promised, () => ({
+          ...after,
+          promised: ballot,
+          accepted: ballot,
+        }))
+        if (accepted.size < this.#members.majority) throw interrupted()
+        return { current: stateOf(after) }
+      }
+      if (round >= MOST_ROUNDS) throw interrupted()
+      await this.#pause()
+    }
+  }
+
+  async #look(key: string, watch: boolean): Promise<Seens> {
+    const states = await this.#members.gather((member) =>
+      member.call((connection) => connection.read(key, watch)),
+    )
+    const seen = new Map<Member, Seen>()
+    for (const [member, state] of states) seen.set(member, parse(state))
+    return seen
+  }
+
+  /** The cell that a majority has accepted; null: none is known. */
+  #chosen(seen: Seens): Cell | null {
+    const cell = newest(seen)
+    let count = 0
+    for (const other of seen.values()) if (other.cell.accepted === cell.accepted) count++
+    return count >= this.#members.majority ? cell : null
+  }
+
+  /** Above all that was seen; and above those of a value that has lapsed. */
+  #ballotAbove(seen: Seens): number {
+    let highest = Math.floor(this.#env.wallMs() * 1000)
+    for (const { cell } of seen.values()) highest = Math.max(highest, cell.promised, cell.accepted)
+    return highest + 1
+  }
+
+  /** Gives the members on which nobody came between. */
+  async #writeAll(key: string, seen: Seens, change: (cell: Cell) => Cell): Promise<Seens> {
+    const written = new Map<Member, Seen>()
+    const write = async (member: Member): Promise<void> => {
+      const before = seen.get(member)
+      if (!before) return
+      const cell = change(before.cell)
+      const { retentionMs } = cell
+      const outcome = await member.call((connection) =>
+        connection.write({ key, expect: before.memberVersion, value: JSON.stringify(cell), retentionMs }),
+      )
+      if (outcome.written) written.set(member, { cell, memberVersion: outcome.current?.version ?? null })
+    }
+    await this.#members.gather(write)
+    return written
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#env.timer(LONGEST_PAUSE_MS * this.#env.random(), resolve, { keepAlive: true })
+    })
+  }
+}
+
+function parse(state: StateValue | null): Seen {
+  if (!state) return { cell: EMPTY, memberVersion: null }
+  return { cell: JSON.parse(state.value) as Cell, memberVersion: state.version }
+}
+
+function newest(seen: Seens): Cell {
+  let cell = EMPTY
+  for (const other of seen.values()) if (other.cell.accepted > cell.accepted) cell = other.cell
+  return cell
+}
+
+function stateOf({ value, version }: Cell): StateValue | null {
+  return value === null ? null : { value, version }
+}
+
+function interrupted(): HoldfastError {
+  const message =
+    'Other clients, or failing members of the quorum, came between; the value may have been written'
+  return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'quorum', retryable: true })
+}

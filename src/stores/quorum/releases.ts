@@ -1,0 +1,75 @@
+import type { Env } from '../../base/env.js'
+import type { QuorumClaim } from './claim.js'
+import type { Member } from './member.js'
+import type { Members } from './members.js'
+
+/** A claim that a member may still have, although nobody wants it. */
+interface Owed {
+  readonly resource: string
+  readonly nonce: string
+  /** It has lapsed by itself. */
+  readonly until: number
+}
+
+/** Tells the members what this client no longer has. What cannot be told is told later. */
+export class Releases {
+  readonly #env: Env
+  readonly #members: Members
+  readonly #longestLeaseMs: number
+  readonly #owed = new Map<Member, Owed[]>()
+
+  constructor(env: Env, members: Members, longestLeaseMs: number) {
+    this.#env = env
+    this.#members = members
+    this.#longestLeaseMs = longestLeaseMs
+  }
+
+  /** Ends a claim. false: no majority had it any more. Rejects where that is not known. */
+  release(claim: QuorumClaim): Promise<boolean> {
+    // A place in line is only on the usher.
+    const needed = claim.phase === 'held' ? this.#members.majority : 1
+    const { resource } = claim
+    const owed = claim.end()
+    return new Promise((resolve, reject) => {
+      let [yes, unknown, pending] = [0, 0, owed.length]
+      const settle = (): void => {
+        if (yes >= needed) resolve(true)
+        else if (yes + pending + unknown < needed) resolve(false)
+        else if (pending === 0) reject(this.#members.unavailable())
+      }
+      settle()
+      for (const { member, nonce } of owed)
+        this.#release(member, resource, nonce).then((wasThere) => {
+          pending--
+          if (wasThere === null) unknown++
+          else if (wasThere) yes++
+          settle()
+        })
+    })
+  }
+
+  giveBack(member: Member, resource: string, nonce: string): void {
+    void this.#release(member, resource, nonce)
+  }
+
+  /** null: it could not be told, and will be when the member is back. */
+  async #release(member: Member, resource: string, nonce: string): Promise<boolean | null> {
+    try {
+      if (member.isUp) return await member.call((connection) => connection.release(resource, nonce))
+    } catch {
+      // Told later.
+    }
+    const owed = this.#owed.get(member) ?? []
+    this.#owed.set(member, owed)
+    owed.push({ resource, nonce, until: this.#env.now() + this.#longestLeaseMs })
+    return null
+  }
+
+  /** A member votes again. */
+  flush(member: Member): void {
+    const owed = this.#owed.get(member) ?? []
+    this.#owed.delete(member)
+    const now = this.#env.now()
+    for (const { resource, nonce, until } of owed) if (until > now) this.giveBack(member, resource, nonce)
+  }
+}
