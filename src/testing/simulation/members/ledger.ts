@@ -39,7 +39,10 @@ export class Ledger {
   }
 
   claimed(member: string, { resource, id, mode }: ClaimRequest, { status }: ClaimReply): void {
-    if (status === 'granted') this.#granted.set(id, (this.#granted.get(id) ?? new Set()).add(member))
+    // A quorum sends one attempt under several ids, which begin alike.
+    const attempt = id.replace(/~\d+$/, '')
+    if (status === 'granted')
+      this.#granted.set(attempt, (this.#granted.get(attempt) ?? new Set()).add(member))
     if (status !== 'waiting' || mode !== 'queue') return
     const usher = this.#ushers.get(resource)
     if (usher !== undefined && usher !== member) this.#tally.usherChanges++

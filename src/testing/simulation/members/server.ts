@@ -86,7 +86,10 @@ export class MemberServer implements SessionServer {
 
   /** Whether a restart may keep that, by what the server says about itself. */
   mayKeep(kept: Kept): boolean {
-    return kept !== 'states' || !this.#context.isDurable
+    const { isDurable, fault } = this.#context
+    // If clients should not notice it, it keeps what they would miss.
+    if (fault.hidesRestarts) return kept === 'states'
+    return kept !== 'states' || !isDurable
   }
 
   enter(session: Session): Connection {
