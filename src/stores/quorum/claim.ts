@@ -66,6 +66,8 @@ export class QuorumClaim {
   /** Before anything was sent: the lease counts from here. */
   readonly #startedAt: number
   #askedAt = 0
+  /** The floor that the members were given last. */
+  #hint = 0
   #asks = 0
   #tries = 1
   /** The fence that a majority has to acknowledge, while it agrees. */
@@ -135,7 +137,8 @@ export class QuorumClaim {
 
   /** Above every fence that this client has seen, also its own. */
   #floor(): number {
-    return this.#context.hints.floor(Math.max(this.request.floor, this.endFence))
+    this.#hint = this.#context.hints.floor(Math.max(this.request.floor, this.endFence))
+    return this.#hint
   }
 
   #ask(vote: Vote, mode: ClaimMode, floor: number, adopts?: { id: string; fence: number }): void {
@@ -318,9 +321,9 @@ export class QuorumClaim {
     this.#cancelTimer()
     this.phase = 'agreeing'
     this.#target = this.#highest()
-    if (this.#hasTarget()) return this.#hold()
-    this.#context.hints.differed(this.#target)
-    this.#raise()
+    this.#context.hints.answered(this.#hint, this.#target)
+    if (this.#hasTarget()) this.#hold()
+    else this.#raise()
   }
 
   #highest(): number {

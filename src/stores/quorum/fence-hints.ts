@@ -1,11 +1,14 @@
 import type { Env } from '../../base/env.js'
 import { FLOOR_SKEW_MS } from '../../contract/constants.js'
 
-/** Covers the way to a member on the first call; later the members' own answers tell. */
+/** Covers the way to a member, and clocks that are a little apart. */
 const FIRST_LEAD_US = 20_000
-const MARGIN_US = 5000
+/** A fence that is further above the hint comes from a clock that is ahead, not from other claims. */
+const MARGIN_US = 10_000
 /** Members believe a floor only up to the permitted skew. */
 const LONGEST_LEAD_US = (FLOOR_SKEW_MS * 1000) / 2
+/** What is left of the lead after each claim for which it was enough. */
+const DECAY = 0.999
 
 /**
  * Fences that all members should give alike: a little ahead of their clocks. Where they do, a grant
@@ -21,15 +24,13 @@ export class FenceHints {
 
   /** The `floor` for a claim, whose client has seen fences up to `seen`. */
   floor(seen: number): number {
-    return Math.max(seen, this.#wallUs() + this.#leadUs)
+    return Math.max(seen, Math.floor(this.#env.wallMs() * 1000) + this.#leadUs)
   }
 
-  /** The members gave different fences, the highest of which is this one. */
-  differed(highest: number): void {
-    this.#leadUs = Math.min(LONGEST_LEAD_US, Math.max(this.#leadUs, highest - this.#wallUs() + MARGIN_US))
-  }
-
-  #wallUs(): number {
-    return Math.floor(this.#env.wallMs() * 1000)
+  /** The highest fence that members gave for that floor. */
+  answered(floor: number, highest: number): void {
+    const excess = highest - floor - 1
+    if (excess > MARGIN_US) this.#leadUs = Math.min(LONGEST_LEAD_US, this.#leadUs + excess)
+    else this.#leadUs = Math.max(FIRST_LEAD_US, Math.floor(this.#leadUs * DECAY))
   }
 }
