@@ -4,11 +4,16 @@ import type { ClaimReply, ClaimRequest, Connection, Granted, Push } from '../../
 import { type LossyOptions, type LossyStore, lossyStore } from '../../src/testing/network.js'
 import { MemberConnection } from '../../src/testing/simulation/members/connection.js'
 import { Ledger } from '../../src/testing/simulation/members/ledger.js'
-import { type Kept, type MemberFault, MemberServer } from '../../src/testing/simulation/members/server.js'
+import {
+  type Kept,
+  type MemberFault,
+  type MemberKind,
+  MemberServer,
+} from '../../src/testing/simulation/members/server.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 interface StageOptions extends LossyOptions {
-  isDurable?: boolean
+  kind?: MemberKind
   fault?: MemberFault
 }
 
@@ -21,9 +26,9 @@ class Stage {
   readonly near: Connection
   readonly far: Connection
 
-  constructor({ isDurable = false, fault = {}, ...options }: StageOptions = {}) {
+  constructor({ kind = 'volatile', fault = {}, ...options }: StageOptions = {}) {
     const process = this.world.env({ name: 'm1' })
-    this.server = new MemberServer({ process, ledger: new Ledger(3), isDurable, fault })
+    this.server = new MemberServer({ process, ledger: new Ledger(3), kind, fault })
     this.network = lossyStore(this.server.store, this.world, {
       server: process,
       latencyMs: [5, 5],
@@ -117,8 +122,9 @@ describe('a member that restarts', () => {
     await stage.restart('all')
     const after = await stage.answer(stage.near.origin?.run())
     expect([before, after]).toEqual(['m1 1', 'm1 2'])
-    const durable = new Stage({ isDurable: true })
+    const durable = new Stage({ kind: 'durable' })
     expect(await durable.world.until(Promise.resolve(durable.near.origin?.run()))).toBeNull()
+    expect(new Stage({ kind: 'steady' }).near.origin).toBeUndefined()
   })
 
   it('is down until it starts again', async () => {

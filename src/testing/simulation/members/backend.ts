@@ -5,7 +5,7 @@ import type { VirtualProcess, VirtualWorld } from '../../virtual-env.js'
 import { type Backend, LATENCY_MS, MOST_DRIFT, pauseFor, randomCut, randomWeather } from '../backend.js'
 import { MemberConnection } from './connection.js'
 import { Ledger } from './ledger.js'
-import { type Kept, type MemberFault, MemberServer } from './server.js'
+import { type Kept, type MemberFault, type MemberKind, MemberServer } from './server.js'
 
 /** How the members of a world differ, and what their restarts lose. */
 export interface MemberTerms {
@@ -40,6 +40,7 @@ interface Member {
 
 /** A process gives up on a member that is silent for longer than one of these. */
 const MEMBER_TIMEOUTS_MS = [200, 500, 1000]
+const KINDS: readonly MemberKind[] = ['volatile', 'volatile', 'durable', 'durable', 'steady']
 /** The members are far more often disturbed than the one server of other worlds. */
 const DISTURBED_AT_ONCE = 2
 
@@ -48,6 +49,9 @@ export class Members implements Backend {
   readonly #context: MembersContext
   readonly #ledger: Ledger
   readonly #members: Member[]
+  /** Those that are about to restart, or down. */
+  readonly #failing = new Set<MemberServer>()
+  #isCalm = false
 
   constructor(context: MembersContext) {
     this.#context = context
@@ -90,11 +94,11 @@ export class Members implements Backend {
   }
 
   heal(): void {
+    this.#isCalm = true
     for (const { server, network } of this.#members) {
       network.heal()
       network.set({ latencyMs: LATENCY_MS })
       server.process.resume()
-      if (!server.isUp) server.start('all')
     }
   }
 
@@ -106,35 +110,44 @@ export class Members implements Backend {
     const { world, random, planted } = this.#context
     const driftRate = (random() * 2 - 1) * MOST_DRIFT
     const process = world.env({ name, driftRate, wallOffsetMs: this.#skew() })
-    const isDurable = random() < 0.5
-    const server = new MemberServer({ process, ledger: this.#ledger, isDurable, fault: planted })
+    const kind = KINDS[Math.floor(random() * KINDS.length)] ?? 'volatile'
+    const server = new MemberServer({ process, ledger: this.#ledger, kind, fault: planted })
     return { server, network: lossyStore(server.store, world, { server: process }) }
   }
 
   #disturbOne(forMs: number): void {
     const { random, world } = this.#context
     const member = this.#members[Math.floor(random() * this.#members.length)]
-    if (!member?.server.isUp) return
+    if (!member) return
     const { server } = member
     const kind = random()
     if (kind < 0.25) pauseFor(world, server.process, forMs / 4)
     else if (kind < 0.4) server.dropClients()
     else if (kind < 0.5) server.process.wallOffsetMs = this.#skew()
-    else this.#restart(server, (random() * forMs) / 4)
+    else this.#restart(server, forMs / 4)
   }
 
   /** Only where a majority stays up, and has not just lost everything. */
-  #restart(server: MemberServer, downMs: number): void {
+  #restart(server: MemberServer, mostMs: number): void {
     const { random, world, kept } = this.#context
     const others = this.#members.filter((each) => each.server !== server)
-    const ailing = others.filter((each) => !each.server.isUp || each.server.isBlank).length
-    if (ailing + 1 > (this.#members.length - 1) / 2) return
+    const ailing = others.filter((each) => this.#failing.has(each.server) || each.server.isBlank).length
+    if (this.#failing.has(server) || ailing + 1 > (this.#members.length - 1) / 2) return
     const all = kept.filter((each) => server.mayKeep(each))
     const left = all[Math.floor(random() * all.length)] ?? 'all'
-    this.#ledger.restarted(left)
-    server.stop()
-    world.after(downMs, () => {
-      if (!server.isUp) server.start(left)
+    const [hangsMs, downMs] = [random(), random()].map((part) => (part < 0.4 ? 0 : part * mostMs))
+    this.#failing.add(server)
+    // Calls pile up at a server that hangs before it goes down.
+    if (hangsMs) server.process.pause()
+    world.after(hangsMs ?? 0, () => {
+      server.process.resume()
+      if (this.#isCalm) return
+      this.#ledger.restarted(left)
+      server.stop()
+      world.after(downMs ?? 0, () => {
+        this.#failing.delete(server)
+        server.start(left)
+      })
     })
   }
 

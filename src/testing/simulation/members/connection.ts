@@ -18,10 +18,12 @@ import type {
   Store,
 } from '../../../contract/store.js'
 import type { VirtualProcess } from '../../virtual-env.js'
-import { isReset } from './session.js'
+import { isRefused, isReset } from './session.js'
 
 /** How long a client waits before it tries again to reach a member that does not answer. */
-const RECONNECT_MS = [20, 400] as const
+const RECONNECT_MS = [5, 300] as const
+/** How often a call is sent again to a member that is down. */
+const MOST_ATTEMPTS = 5
 
 /** When a call fails that is not told of the break of its connection. */
 const LATE_FAILURE_MS = 5_000
@@ -43,7 +45,7 @@ interface Wire {
  * another number, and all calls go over a new connection.
  */
 export class MemberConnection implements Connection {
-  readonly origin: Origin
+  readonly origin?: Origin
   readonly #store: Store
   readonly #client: ClientContext
   readonly #process: VirtualProcess
@@ -58,12 +60,13 @@ export class MemberConnection implements Connection {
     this.#process = process
     this.#wire = this.#open()
     const link = (): number => this.#link
-    this.origin = {
-      get link() {
-        return link()
-      },
-      run: () => this.#call((inner) => inner.origin?.run() ?? null),
-    }
+    if (this.#wire.connection.origin)
+      this.origin = {
+        get link() {
+          return link()
+        },
+        run: () => this.#call((inner) => inner.origin?.run() ?? null),
+      }
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -136,9 +139,7 @@ export class MemberConnection implements Connection {
 
   async #interrupted<T>(answer: Promise<T>, work: (inner: Connection) => Answer<T>): Promise<T> {
     const fate = FATES[Math.floor(this.#process.random() * FATES.length)]
-    // Some drivers send again what was not answered. It may have been done already, and another run
-    // answers it.
-    if (fate === 'is sent again' && !this.#isClosed) return work(this.#wire.connection)
+    if (fate === 'is sent again') return this.#sendAgain(work)
     // An answer that the old run had sent may still come.
     const answered = answer.catch(() => new Promise<never>(() => {}))
     const late = this.#pause(fate === 'waits' ? LATE_FAILURE_MS : 0).then(() => {
@@ -148,6 +149,22 @@ export class MemberConnection implements Connection {
       })
     })
     return Promise.race([answered, late])
+  }
+
+  /**
+   * Some drivers send again what was not answered, as soon as the server takes connections. It may
+   * have been done already, and another run answers it.
+   */
+  async #sendAgain<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        if (this.#isClosed) throw new HoldfastError('CLOSED', 'This connection is closed', this.#named())
+        return await work(this.#wire.connection)
+      } catch (error) {
+        if (!isRefused(error) || attempt === MOST_ATTEMPTS) throw error
+        await this.#pauseToReconnect()
+      }
+    }
   }
 
   #push(link: number, news: Push): void {
@@ -175,10 +192,14 @@ export class MemberConnection implements Connection {
       await this.#wire.connection.pulse([])
       if (link === this.#link && !this.#isClosed) this.#client.push({ type: 'gap' })
     } catch {
-      const [least, most] = RECONNECT_MS
-      await this.#pause(least + this.#process.random() * (most - least))
+      await this.#pauseToReconnect()
       if (link === this.#link && !this.#isClosed) void this.#reconnect(link)
     }
+  }
+
+  #pauseToReconnect(): Promise<void> {
+    const [least, most] = RECONNECT_MS
+    return this.#pause(least + this.#process.random() * (most - least))
   }
 
   #pause(ms: number): Promise<void> {

@@ -21,6 +21,14 @@ import { Session, type SessionServer } from './session.js'
  */
 export type Kept = 'all' | 'states' | 'counter' | 'nothing'
 
+/**
+ * What a member says about its restarts:
+ * - `volatile`: they may lose data, and each run has a name
+ * - `durable`: they lose nothing, but a connection tells that it was lost
+ * - `steady`: they lose nothing, and nothing is told
+ */
+export type MemberKind = 'volatile' | 'durable' | 'steady'
+
 /** Changes how a member behaves, to see whether the simulation notices. */
 export interface MemberFault {
   /** Wraps the store of each run. */
@@ -32,8 +40,7 @@ export interface MemberFault {
 interface MemberContext {
   readonly process: VirtualProcess
   readonly ledger: Ledger
-  /** Whether its restarts lose nothing by its own account, as those of a database on a disk. */
-  readonly isDurable: boolean
+  readonly kind: MemberKind
   readonly fault: MemberFault
 }
 
@@ -74,9 +81,13 @@ export class MemberServer implements SessionServer {
     return this.#isUp
   }
 
+  get tellsRun(): boolean {
+    return this.#context.kind !== 'steady'
+  }
+
   get runName(): string | null {
-    const { isDurable, fault } = this.#context
-    return isDurable ? null : `${this.name} ${fault.hidesRestarts ? 1 : this.#run}`
+    const { kind, fault } = this.#context
+    return kind === 'volatile' ? `${this.name} ${fault.hidesRestarts ? 1 : this.#run}` : null
   }
 
   /** Nothing has been written to it, or not since it has lost everything. */
@@ -86,10 +97,12 @@ export class MemberServer implements SessionServer {
 
   /** Whether a restart may keep that, by what the server says about itself. */
   mayKeep(kept: Kept): boolean {
-    const { isDurable, fault } = this.#context
+    const { kind, fault } = this.#context
     // If clients should not notice it, it keeps what they would miss.
     if (fault.hidesRestarts) return kept === 'states'
-    return kept !== 'states' || !isDurable
+    if (kind === 'volatile' || kept === 'all') return true
+    // A disk may be replaced. Then all that was on it is gone.
+    return kind === 'durable' && kept !== 'states'
   }
 
   enter(session: Session): Connection {

@@ -20,6 +20,8 @@ import type {
 export interface SessionServer {
   readonly name: string
   readonly isUp: boolean
+  /** Whether clients can ask for the run, and see that a connection was lost. */
+  readonly tellsRun: boolean
   /** How it names its run to clients; null: it says that a restart loses nothing. */
   readonly runName: string | null
   /** Connects to the store of the present run. */
@@ -37,7 +39,7 @@ export interface SessionServer {
  */
 export class Session implements Connection {
   readonly client: ClientContext
-  readonly origin: Origin
+  readonly origin?: Origin
   readonly #server: SessionServer
   #inner: Connection | null = null
   #isEnded = false
@@ -45,7 +47,7 @@ export class Session implements Connection {
   constructor(server: SessionServer, client: ClientContext) {
     this.#server = server
     this.client = client
-    this.origin = { link: 0, run: () => this.#serve(async () => this.#server.runName) }
+    if (server.tellsRun) this.origin = { link: 0, run: () => this.#serve(async () => server.runName) }
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {
@@ -112,24 +114,26 @@ export class Session implements Connection {
 
   async #serve<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
     const server = this.#server
-    if (this.#isEnded) throw reset(server.name)
-    if (!server.isUp) throw refused(server.name)
+    if (this.#isEnded) throw unavailable(server.name, RESET)
+    if (!server.isUp) throw unavailable(server.name, REFUSED)
     this.#inner ??= server.enter(this)
     return work(this.#inner)
   }
 }
 
-/** What a client hears that writes to a connection whose server has restarted. */
-function reset(store: string): HoldfastError {
-  return new HoldfastError('STORE_UNAVAILABLE', RESET, { store, retryable: true })
-}
-
 const RESET = 'The connection was reset'
+const REFUSED = 'The connection was refused'
 
+/** A call came over a connection whose server has restarted since. */
 export function isReset(error: unknown): boolean {
   return error instanceof HoldfastError && error.message === RESET
 }
 
-function refused(store: string): HoldfastError {
-  return new HoldfastError('STORE_UNAVAILABLE', 'The connection was refused', { store, retryable: true })
+/** The server is down. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof HoldfastError && error.message === REFUSED
+}
+
+function unavailable(store: string, message: string): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
 }
