@@ -1,5 +1,6 @@
 const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
-                   postgres://HOST/DATABASE, mysql://HOST/DATABASE, …
+                   postgres://HOST/DATABASE, mysql://HOST/DATABASE,
+                   quorum:URL,URL,URL (a majority of 3, 5 or 7 servers), …
                    (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME     separates applications that share a store`
 

@@ -242,6 +242,8 @@ export interface GrantedPush {
    * other. A store may leave it out.
    */
   readonly heirs?: readonly string[]
+  /** true: the store cannot say yet how long the hold lasts, so a pulse has to confirm it first. */
+  readonly isUnconfirmed?: boolean
 }
 
 export interface StateValue {

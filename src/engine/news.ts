@@ -167,8 +167,9 @@ export class News {
     else this.#gone(lease)
   }
 
-  #handedOff(lease: Lease | undefined, { resource, id, fence, heirs }: GrantedPush): void {
+  #handedOff(lease: Lease | undefined, push: GrantedPush): void {
     const { env, pulse, capabilities } = this.#engine
+    const { resource, id, fence, heirs, isUnconfirmed } = push
     // Granted to a request that has given up, or by a message that travelled for too long: give it
     // back.
     if (!lease) return void this.#engine.withdraw({ resource, id })
@@ -179,7 +180,7 @@ export class News {
     if (!lease.isPending) return
     const now = env.now()
     const validUntil = lease.handedOffUntil()
-    if (capabilities.confirmHandOffs || validUntil <= now) {
+    if (capabilities.confirmHandOffs || isUnconfirmed || validUntil <= now) {
       lease.phase = 'confirming'
       return pulse.hurry(lease)
     }

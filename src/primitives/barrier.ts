@@ -7,7 +7,7 @@ import type { Request } from '../engine/request.js'
 import type { Update } from '../engine/states.js'
 import { Hold } from './hold.js'
 import { WAIT_OPTIONS, type WaitOptions } from './latch.js'
-import { limits, requestSpec } from './options.js'
+import { checkCounting, limits, requestSpec } from './options.js'
 import type { LockContext } from './reentry.js'
 
 /** The options of `meet`. */
@@ -74,6 +74,7 @@ export class Barrier {
     this.#key = checkName(`barrier:${name}`, 'The name of a barrier')
     if (!Number.isSafeInteger(parties) || parties < 1 || parties > MOST_PARTIES)
       throw invalid(`A barrier has from 1 to ${MOST_PARTIES} parties`, name)
+    checkCounting(context.engine, name)
     this.parties = parties
   }
 

@@ -188,6 +188,13 @@ function checkLinger(lingerMs: number, order: LockOrder, { capabilities, storeNa
   throw new HoldfastError('UNSUPPORTED', message, { store: storeName })
 }
 
+/** Refuses a semaphore or barrier where the store has only locks. */
+export function checkCounting({ capabilities, storeName }: Engine, resource: string): void {
+  if (capabilities.countsPermits !== false) return
+  const message = `The ${storeName} store has no semaphores and barriers, because a majority of its members does not bound a count; use one of the members for '${resource}', or several mutexes`
+  throw new HoldfastError('UNSUPPORTED', message, { store: storeName, resource })
+}
+
 export function checkOrder(order: unknown): LockOrder | undefined {
   if (order === undefined || order === 'cohort' || order === 'strict') return order
   throw invalid("order must be 'cohort' or 'strict'")

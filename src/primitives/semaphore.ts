@@ -4,7 +4,13 @@ import type { OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from './hold.js'
 import { Lock } from './lock.js'
-import { type AcquireOptions, CALL_OPTIONS, type LockKind, type TryOptions } from './options.js'
+import {
+  type AcquireOptions,
+  CALL_OPTIONS,
+  checkCounting,
+  type LockKind,
+  type TryOptions,
+} from './options.js'
 import type { LockContext } from './reentry.js'
 import { type HolderView, resourceView } from './views.js'
 
@@ -50,6 +56,7 @@ export class Semaphore extends Lock {
   constructor(context: LockContext, name: string, capacity: number) {
     const resource = checkName(name, 'The name of a semaphore')
     checkCapacity(capacity, resource)
+    checkCounting(context.engine, resource)
     const kind: LockKind = { resource, permits: 1, capacity, isReentrant: false }
     super(context, kind)
     this.#context = context

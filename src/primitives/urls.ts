@@ -10,6 +10,7 @@ const SCHEMES: Readonly<Record<string, Opener>> = {
   mariadb: async (rest) => openMysql('mariadb', rest),
   postgres: async (rest) => openPostgres('postgres', rest),
   postgresql: async (rest) => openPostgres('postgresql', rest),
+  quorum: async (rest) => openQuorum(rest),
   redis: async (rest) => openRedis('redis', rest),
   rediss: async (rest) => openRedis('rediss', rest),
   'redis+sentinel': async (rest) => openRedis('redis+sentinel', rest),
@@ -36,6 +37,14 @@ async function openMysql(scheme: string, rest: string): Promise<Store> {
 
 async function openPostgres(scheme: string, rest: string): Promise<Store> {
   return (await import('../stores/postgres/index.js')).postgres(`${scheme}:${rest}`)
+}
+
+/** Members are separated by commas; a comma inside a member's URL is not followed by a scheme. */
+async function openQuorum(rest: string): Promise<Store> {
+  const members = rest.split(/,(?=[a-z][a-z0-9+.-]*:)/i).map((url) => url.trim())
+  if (members.some((url) => /^quorum:/i.test(url))) throw invalid('A quorum cannot be a member of a quorum')
+  const { quorum } = await import('../stores/quorum/index.js')
+  return quorum(await Promise.all(members.map(storeFromUrl)))
 }
 
 async function openSqlite(rest: string): Promise<Store> {

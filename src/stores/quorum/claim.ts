@@ -28,6 +28,8 @@ const MOST_RAISES = 6
 /** How far above a newer fence the next attempt is: others may be on their way. */
 export const FENCE_STEP = 1000
 
+const BUSY: ClaimReply = { status: 'refused', reason: 'busy' }
+
 /**
  * - `asking`: sent to all members
  * - `line`: waits in the usher's line
@@ -228,9 +230,11 @@ export class QuorumClaim {
     const usher = this.usher && this.#voteOf(this.usher).state
     const isQueued = this.request.mode === 'queue'
     if (usher === 'waiting' && isQueued) return this.#enterLine()
+    // Others wait there, also where the other members have room for one more reader.
+    if (usher === 'busy' && this.request.mode === 'try') return this.#refuse(this.#refusal ?? BUSY)
     if (granted >= this.#majority) {
       // The usher may have promoted another claim: that one must not be overtaken.
-      if (usher === 'asked' && isQueued && !this.#isGraceOver) this.#waitForUsher()
+      if (usher === 'asked' && !this.#isGraceOver) this.#waitForUsher()
       else this.#agree()
     } else if (granted + asked < this.#majority) this.#noMajority()
   }
@@ -269,7 +273,7 @@ export class QuorumClaim {
 
   /** Two tries may have met, and split the votes: the one that has the usher goes on. */
   #tryAgain(hasUsher: boolean): void {
-    if (!hasUsher || this.#tries >= MOST_TRIES) return this.#refuse({ status: 'refused', reason: 'busy' })
+    if (!hasUsher || this.#tries >= MOST_TRIES) return this.#refuse(BUSY)
     this.#tries++
     this.#setTimer(TRY_PAUSE_MS * this.#context.env.random(), () => {
       const floor = this.#floor()
@@ -318,8 +322,8 @@ export class QuorumClaim {
 
   /** A majority has granted it: is there one fence that a majority has? */
   #agree(): void {
-    this.#cancelTimer()
     this.phase = 'agreeing'
+    this.#setTimer(COLLECT_MS, () => this.#abandon())
     this.#target = this.#highest()
     this.#context.hints.answered(this.#hint, this.#target)
     if (this.#hasTarget()) this.#hold()
@@ -373,10 +377,11 @@ export class QuorumClaim {
     const sentAt = env.now()
     const { nonce } = vote
     const beat = { ...this.beatFor(vote), ...extra }
+    if (extra.fences) vote.raising(extra.fences.first)
     try {
       const [reply] = await vote.member.call((connection) => connection.pulse([beat]))
       if (!reply || vote.nonce !== nonce || this.phase === 'over') return null
-      this.onBeat(vote, reply, sentAt, extra.fences?.first ?? null)
+      this.onBeat(vote, reply, sentAt)
       return reply
     } catch {
       return null
@@ -389,15 +394,15 @@ export class QuorumClaim {
   }
 
   /** What a member has answered to a beat. */
-  onBeat(vote: Vote, reply: BeatReply, sentAt: number, raisedTo: number | null): void {
-    if (vote.state === 'none' || vote.state === 'gone' || this.phase === 'over') return
+  onBeat(vote: Vote, reply: BeatReply, sentAt: number): void {
+    if (!vote.isOwed || this.phase === 'over') return
     const before = vote.state
-    if (!vote.beaten(reply, sentAt, raisedTo)) {
+    if (!vote.beaten(reply, sentAt)) {
       // Held under another fence: a claim that was long under way has made it anew.
       if (reply.status !== 'gone') this.#context.giveBack(vote.member, this.resource, vote.nonce)
       vote.state = 'gone'
     }
-    if (vote.state !== before && this.phase !== 'agreeing') this.#decide()
+    if (vote.state !== before) this.#decide()
   }
 
   #hold(): void {
@@ -470,8 +475,7 @@ export class QuorumClaim {
       presenceMs: Math.max(0, leftMs),
       isNext: place?.isNext ?? true,
       freeInMs: place?.freeInMs ?? null,
-      // A push of ours never comes late.
-      grantsAbove: 0,
+      grantsAbove: place?.grantsAbove ?? 0,
       ...(place?.ahead === undefined ? {} : { ahead: place.ahead }),
     }
   }
@@ -513,7 +517,7 @@ export class QuorumClaim {
   /** No majority: everything is given back, and the engine claims anew after a random pause. */
   #abandon(): void {
     const { env } = this.#context
-    if (this.request.mode === 'try') return this.#refuse({ status: 'refused', reason: 'busy' })
+    if (this.request.mode === 'try') return this.#refuse(BUSY)
     this.#giveBackAll()
     this.#reply(this.waitingReply())
     const pauseMs = LONGEST_PAUSE_MS * env.random()

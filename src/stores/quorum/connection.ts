@@ -46,6 +46,7 @@ export class QuorumConnection implements Connection {
   readonly #context: QuorumClaimContext
   /** By the id that the engine gave. */
   readonly #claims = new Map<string, QuorumClaim>()
+  readonly #watched = new Set<string>()
   #isClosed = false
 
   constructor(options: QuorumOptionsInMs, client: ClientContext) {
@@ -126,7 +127,13 @@ export class QuorumConnection implements Connection {
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     await this.#ready()
-    return this.#inspection.evict(resource, fence)
+    // The members may know an own hold by later fences than its first.
+    const own = [...this.#claims.values()].find(
+      (claim) => claim.resource === resource && claim.fence === fence,
+    )
+    return this.#inspection.evict(resource, (claim) =>
+      own ? claim.id === own.request.id : fence === null || claim.fence === fence,
+    )
   }
 
   async resize(resource: string): Promise<void> {
@@ -135,10 +142,12 @@ export class QuorumConnection implements Connection {
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     await this.#ready()
+    if (watch) this.#watched.add(key)
     return this.#register.read(key, watch)
   }
 
   unwatch(key: string): void {
+    this.#watched.delete(key)
     for (const { connection } of this.#members.all) connection.unwatch?.(key)
   }
 
@@ -176,7 +185,12 @@ export class QuorumConnection implements Connection {
   }
 
   #onPush(member: Member, news: Push): void {
-    if (news.type === 'state' || news.type === 'gap') return this.#client.push(news)
+    if (news.type === 'gap') return this.#client.push(news)
+    if (news.type === 'state') {
+      // All members tell of a change; the client wants to hear of it once.
+      if (this.#watched.delete(news.key)) this.#client.push(news)
+      return
+    }
     const { resource, id: nonce } = news
     const id = engineId(nonce)
     const claim = this.#claims.get(id)
@@ -198,8 +212,10 @@ export class QuorumConnection implements Connection {
     return awaited
   }
 
-  #granted({ request: { resource, id }, fence }: QuorumClaim): void {
-    this.#client.push({ type: 'granted', resource, id, fence })
+  #granted({ request: { resource, id, maxHoldMs }, fence }: QuorumClaim): void {
+    const granted = { type: 'granted', resource, id, fence } as const
+    // The members count `maxHold` from different moments, and only an answer tells the earliest.
+    this.#client.push(maxHoldMs === null ? granted : { ...granted, isUnconfirmed: true })
   }
 
   #lost(claim: QuorumClaim): void {

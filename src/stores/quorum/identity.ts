@@ -4,6 +4,8 @@ import type { Member } from './member.js'
 /** Where the records of members are kept: a space of its own, the same for all clients. */
 export const MEMBERS_SPACE = 'holdfast quorum'
 const RECORD_KEY = 'member'
+/** A set that seems new is founded with all its members; for one that is missing it waits so long. */
+const FOUNDING_PATIENCE_MS = 10_000
 /** How often a record is looked at again that other clients change at the same time. */
 const MOST_LOOKS = 10
 
@@ -37,6 +39,7 @@ export interface Sighting {
 }
 
 interface IdentityContext {
+  now(): number
   newId(): string
   /** How long a member that lost its data does not vote. */
   readonly waitMs: number
@@ -48,6 +51,8 @@ interface IdentityContext {
  */
 export class Identity {
   readonly #context: IdentityContext
+  /** Since when the set has seemed new, with members that do not answer. */
+  #incompleteSince: number | null = null
 
   constructor(context: IdentityContext) {
     this.#context = context
@@ -71,25 +76,36 @@ export class Identity {
    * set. `othersStand`: a member that is not among them votes or has voted.
    */
   async settle(sightings: readonly Sighting[], isWhole: boolean, othersStand: boolean): Promise<void> {
-    for (const sighting of sightings) await this.#register(sighting, sightings, othersStand)
+    const isNew = !othersStand && !sightings.some(hasStanding)
+    if (isNew && !isWhole && !this.#isPatienceOver()) return
+    if (isWhole) this.#incompleteSince = null
+    for (const sighting of sightings) await this.#register(sighting, sightings, isNew && isWhole)
     const isFounded = isWhole && (await this.#agreeOnSet(sightings))
     await Promise.all(sightings.map((sighting) => this.#admit(sighting, isFounded)))
   }
 
+  #isPatienceOver(): boolean {
+    const now = this.#context.now()
+    this.#incompleteSince ??= now
+    return now - this.#incompleteSince >= FOUNDING_PATIENCE_MS
+  }
+
   /** Gives a record to a member that has none, or one of an earlier run of its server. */
-  async #register(sighting: Sighting, all: readonly Sighting[], othersStand: boolean): Promise<void> {
+  async #register(sighting: Sighting, all: readonly Sighting[], isFounding: boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {
-      const { record, run } = sighting
+      const { record, run, connection } = sighting
       if (record && record.run === run) return
-      const isNew = record === null && !othersStand && !all.some(hasStanding)
-      const hasNotVoted = isNew || record?.standing === 'founding'
+      const hasNotVoted = record ? record.standing === 'founding' : isFounding
+      const wait = await this.#startWait(connection)
       await this.#write(sighting, {
         id: record?.id ?? this.#context.newId(),
         set: record?.set ?? smallestSet(all) ?? this.#context.newId(),
         standing: hasNotVoted ? 'founding' : 'rejoining',
         run,
-        wait: await this.#startWait(sighting.connection),
+        wait,
       })
+      // The data was lost in between: the record would stand without its wait.
+      if (sighting.record?.wait === wait && (await this.#isOver(sighting, wait))) sighting.record = null
     }
   }
 

@@ -35,11 +35,11 @@ export class Inspection {
     return found
   }
 
-  /** Revokes holds on all members that have them. */
-  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+  /** Revokes these holds on all members that have them. */
+  async evict(resource: string, isMeant: (claim: ClaimView) => boolean): Promise<ClaimView[]> {
     const lines: Lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
-    const holds = this.#merge(resource, lines).claims.filter((claim) => claim.fence !== null)
-    const evicted = holds.filter((claim) => fence === null || claim.fence === fence)
+    const { claims } = this.#merge(resource, lines)
+    const evicted = claims.filter((claim) => claim.fence !== null && isMeant(claim))
     const ids = new Set(evicted.map(({ id }) => id))
     await this.#members.gather(async (member) => {
       for (const claim of lines.get(member)?.claims ?? [])

@@ -88,7 +88,7 @@ export class Member {
         this.#heardAt = env.now()
         if (!this.#pending.delete(pending)) return onLate?.(answer)
         // Another run of the server may have answered: it does not count, and is given back.
-        if (this.state === 'up' && link !== this.connection.origin?.link) {
+        if (link !== this.connection.origin?.link) {
           onLate?.(answer)
           return fail(this.#unavailable('its connection was lost'))
         }

@@ -50,7 +50,7 @@ export class Members {
     const { env, stores, timeoutMs, waitMs } = options
     this.#options = options
     this.#context = context
-    this.#identity = new Identity({ newId: () => env.id(), waitMs })
+    this.#identity = new Identity({ now: () => env.now(), newId: () => env.id(), waitMs })
     this.majority = Math.floor(stores.length / 2) + 1
     const { clientId, space } = context
     this.all = stores.map((store, index) => {
@@ -197,7 +197,9 @@ export class Members {
     const { member, link, record } = sighting
     if (member.isUp) return
     if (!isMember(sighting) || !record) {
-      const text = 'it has lost its data, or is new, and votes when the longest lease is over'
+      const text = record
+        ? 'it has lost its data, or is new, and votes when the longest lease is over'
+        : 'the set is new, and is founded when all its members answer'
       member.leave(new Error(text))
       return
     }

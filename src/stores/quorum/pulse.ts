@@ -62,26 +62,40 @@ async function send(env: Env, members: Members, round: readonly ClaimBeat[]): Pr
       if (!hasClaim(vote) || !vote.member.isUp) continue
       const list = byMember.get(vote.member) ?? []
       byMember.set(vote.member, list)
-      list.push({ of, vote, beat: beatTo(of, vote) })
+      const beat = beatTo(of, vote)
+      if (beat.fences) vote.raising(beat.fences.first)
+      list.push({ of, vote, beat })
     }
-  // A claim in line is on its usher only: nothing is to be had of the other members.
-  const needed = round.some(({ claim }) => claim.phase === 'held') ? members.majority : 1
   const startedAt = env.now()
+  const answered = new Set<Member>()
   await new Promise<void>((resolve, reject) => {
-    let [answered, pending] = [0, byMember.size]
+    let pending = byMember.size
+    let isGrace = false
     const settle = (): void => {
       pending--
-      if (pending === 0 && answered < needed) reject(members.unavailable())
+      const isEnough = answered.size > 0 && round.every(({ claim }) => isRenewed(claim, answered, members))
+      if (pending === 0 && !isEnough) reject(members.unavailable())
       else if (pending === 0) resolve()
-      else if (answered === needed) env.timer(members.graceMs(startedAt), resolve, { keepAlive: true })
+      else if (isEnough && !isGrace) {
+        isGrace = true
+        env.timer(members.graceMs(startedAt), resolve, { keepAlive: true })
+      }
     }
     if (pending === 0) resolve()
     for (const [member, list] of byMember)
       tell(env, member, list).then(() => {
-        answered++
+        answered.add(member)
         settle()
       }, settle)
   })
+}
+
+/** Whether a majority has answered for a hold. A claim that waits is asked for next time. */
+function isRenewed(claim: QuorumClaim, answered: ReadonlySet<Member>, { majority }: Members): boolean {
+  if (claim.phase !== 'held') return true
+  let count = 0
+  for (const { state, member } of claim.votes) if (state === 'granted' && answered.has(member)) count++
+  return count >= majority
 }
 
 function hasClaim({ state }: Vote): boolean {
@@ -100,10 +114,10 @@ async function tell(env: Env, member: Member, list: readonly MemberBeat[]): Prom
   const sentAt = env.now()
   const nonces = list.map(({ vote }) => vote.nonce)
   const apply = (replies: readonly BeatReply[]): void => {
-    list.forEach(({ of, vote, beat }, index) => {
+    list.forEach(({ of, vote }, index) => {
       const reply = replies[index]
       if (!reply || vote.nonce !== nonces[index]) return
-      of.claim.onBeat(vote, reply, sentAt, beat.fences?.first ?? null)
+      of.claim.onBeat(vote, reply, sentAt)
     })
   }
   const beats = list.map(({ beat }) => beat)

@@ -13,6 +13,9 @@ import type { Member } from './member.js'
  */
 export type VoteState = 'none' | 'asked' | 'waiting' | 'granted' | 'busy' | 'gone' | 'failed'
 
+/** How many fences of a claim are remembered: few beats are under way at a time. */
+const MOST_FENCES = 8
+
 /** What one member has answered to a claim. All times are `env.now()`. */
 export class Vote {
   state: VoteState = 'none'
@@ -27,6 +30,8 @@ export class Vote {
   isWanted: boolean | undefined
   /** The last answer that said "waiting". */
   place: Waiting | null = null
+  /** The fences that it may have, by its grant and by the beats that were sent since. */
+  #fences: number[] = []
   #askedAt = 0
   #inLineAt = 0
 
@@ -46,6 +51,7 @@ export class Vote {
     this.state = 'asked'
     this.nonce = nonce
     this.fence = 0
+    this.#fences = []
     this.newest = 0
     this.until = 0
     this.place = null
@@ -56,7 +62,7 @@ export class Vote {
 
   granted({ fence, leaseMs, isWanted, waitedMs = 0 }: Granted, sentAt: number): void {
     this.state = 'granted'
-    this.fence = fence
+    this.#take(fence)
     this.isWanted = isWanted
     this.#cover(trustedUntil(sentAt + waitedMs, leaseMs))
   }
@@ -77,33 +83,40 @@ export class Vote {
   /** The member has promoted the claim. A promotion does not refresh the waiter's deadline. */
   promoted(fence: number, presenceMs: number, maxHoldMs: number | null): void {
     this.state = 'granted'
-    this.fence = fence
+    this.#take(fence)
     this.isWanted = undefined
     if (!this.place) this.until = trustedUntil(this.#askedAt, presenceMs)
     if (maxHoldMs !== null) this.until = Math.min(this.until, trustedUntil(this.#inLineAt, maxHoldMs))
   }
 
-  /**
-   * The answer to a beat. `raisedTo`: the fence that the beat asked for. false: the member does not
-   * have the claim as it was.
-   */
-  beaten(reply: BeatReply, sentAt: number, raisedTo: number | null): boolean {
-    if (reply.status === 'held') {
-      const isNew = this.state === 'asked' || this.state === 'waiting' || this.state === 'failed'
-      const isSame = isNew || reply.fence === this.fence || reply.fence === raisedTo
-      if (!isSame || (this.state !== 'granted' && !isNew)) return false
-      this.state = 'granted'
-      this.fence = reply.fence
-      this.newest = Math.max(this.newest, reply.newest ?? 0)
-      this.isWanted = reply.isWanted
-      this.#cover(trustedUntil(sentAt, reply.leaseMs))
+  /** A beat is sent that asks for these fences. */
+  raising(first: number): void {
+    this.#fences = [...this.#fences.slice(-MOST_FENCES), first]
+  }
+
+  /** The answer to a beat. false: the member does not have the claim as it was. */
+  beaten(reply: BeatReply, sentAt: number): boolean {
+    if (reply.status === 'gone') return false
+    const isPending = this.state !== 'granted'
+    if (reply.status === 'waiting') {
+      // An answer that the push of the grant has overtaken.
+      if (!isPending) return reply.grantsAbove < this.fence
+      this.waiting(reply, sentAt)
       return true
     }
-    if (reply.status === 'gone') return false
-    // An answer that the push of the grant has overtaken.
-    if (this.state === 'granted') return reply.grantsAbove < this.fence
-    this.waiting(reply, sentAt)
+    if (!isPending && !this.#fences.includes(reply.fence)) return false
+    this.state = 'granted'
+    this.#take(reply.fence)
+    this.newest = Math.max(this.newest, reply.newest ?? 0)
+    this.isWanted = reply.isWanted
+    this.#cover(trustedUntil(sentAt, reply.leaseMs))
     return true
+  }
+
+  /** Answers may overtake each other: a fence is never lowered. */
+  #take(fence: number): void {
+    if (!this.#fences.includes(fence)) this.raising(fence)
+    this.fence = Math.max(this.fence, fence)
   }
 
   /** A renewal never shortens. */
