@@ -311,11 +311,11 @@ export class QuorumClaim {
   /** A majority has granted it: is there one fence that a majority has? */
   #agree(): void {
     this.phase = 'agreeing'
-    this.#setTimer(COLLECT_MS, () => this.#abandon())
     this.#target = this.votes.highestFence
     this.#context.hints.answered(this.#hint, this.#target)
-    if (this.votes.agreeOn(this.#target)) this.#hold()
-    else this.#raise()
+    if (this.votes.agreeOn(this.#target)) return this.#hold()
+    this.#setTimer(COLLECT_MS, () => this.#abandon())
+    this.#raise()
   }
 
   #decideAgreeing(): void {
