@@ -19,6 +19,8 @@ import { Votes } from './votes.js'
 
 /** A claim that gets no majority within this time, and up to twice as long, gives up. */
 const COLLECT_MS = 250
+/** Where the push of a grant gets lost, the engine asks after so long whether it has come. */
+const ASK_AGAIN_MS = 50
 /** The longest pause before a claim that got no majority is made anew. */
 const LONGEST_PAUSE_MS = 100
 /** How often a try that has the usher asks the others again: they may serve another try. */
@@ -416,12 +418,13 @@ export class QuorumClaim {
     const vote = this.usher ? this.votes.of(this.usher) : null
     const { place } = vote ?? {}
     const isInLine = vote?.state === 'waiting' || vote?.state === 'granted'
+    const isCollecting = this.phase === 'collecting' || this.phase === 'agreeing'
     const leftMs = isInLine ? Math.min(vote.until, this.#placeUntil) - this.#context.env.now() : 0
     return {
       status: 'waiting',
       presenceMs: Math.max(0, leftMs),
-      isNext: place?.isNext ?? true,
-      freeInMs: place?.freeInMs ?? null,
+      isNext: isCollecting || (place?.isNext ?? true),
+      freeInMs: isCollecting ? ASK_AGAIN_MS : (place?.freeInMs ?? null),
       grantsAbove: place?.grantsAbove ?? 0,
       ...(place?.ahead === undefined ? {} : { ahead: place.ahead }),
     }
@@ -457,9 +460,16 @@ export class QuorumClaim {
     this.#reply(reply)
   }
 
-  /** The majority, or the place in line, is gone. */
+  /**
+   * The majority, or the place in line, is gone. What other members have is given back a little
+   * later: another client may be about to adopt it there.
+   */
   #lose(): void {
-    this.#giveBackAll()
+    const owed = this.end()
+    const giveBack = (): void => {
+      for (const vote of owed) this.#giveBack(vote)
+    }
+    if (owed.length > 0) this.#context.env.timer(COLLECT_MS, giveBack, { keepAlive: false })
     this.#context.onLost(this)
   }
 
