@@ -5,7 +5,7 @@ import { MultiHold } from '../primitives/multi-hold.js'
 import type { RedisClient } from '../stores/redis/index.js'
 import { quitAll, storeOf } from './clients.js'
 import { HeldResources, usableMs } from './held.js'
-import { longestWaitMs, type Settings } from './settings.js'
+import { type HoldfastSettings, longestWaitMs, type Settings } from './settings.js'
 
 const env = systemEnv
 
@@ -14,9 +14,9 @@ export class Core {
   readonly locks: Holdfast
   readonly #clients: ReadonlySet<RedisClient>
 
-  constructor(clients: ReadonlySet<RedisClient>, space: string | undefined) {
+  constructor(clients: ReadonlySet<RedisClient>, { space, storeTimeout }: HoldfastSettings) {
     this.#clients = clients
-    this.locks = new Holdfast(storeOf(clients), { space })
+    this.locks = new Holdfast(storeOf(clients), { space, storeTimeout })
   }
 
   /** Waits in line as long as the settings say. The lock is renewed, until it is let lapse. */

@@ -7,5 +7,5 @@ export {
   type RedlockSettings,
   type Routine,
 } from './redlock.js'
-export type { Settings, SomeSettings } from './settings.js'
+export type { HoldfastSettings, Settings, SomeSettings } from './settings.js'
 export type { ClientExecutionResult, ExecutionResult, ExecutionStats } from './votes.js'

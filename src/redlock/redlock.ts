@@ -9,17 +9,17 @@ import { abortReason } from './dom-exception.js'
 import { ExecutionError, ResourceLockedError } from './errors.js'
 import type { HeldResources } from './held.js'
 import { heldOf, Lock, setHeld } from './lock.js'
-import { DEFAULT_SETTINGS, type Settings, type SomeSettings, settingsOf } from './settings.js'
+import {
+  DEFAULT_SETTINGS,
+  type HoldfastSettings,
+  type Settings,
+  type SomeSettings,
+  settingsOf,
+} from './settings.js'
 import { type ExecutionResult, votesOf } from './votes.js'
 
 /** The settings of a `Redlock`: those of redlock, and what only Holdfast has. */
-export interface RedlockSettings extends SomeSettings {
-  /**
-   * Keeps applications apart that use the same servers. The locks of a `Holdfast` client in the
-   * same space are the same locks. Default `'default'`.
-   */
-  readonly space?: string | undefined
-}
+export type RedlockSettings = SomeSettings & HoldfastSettings
 
 /** The signal of `using`. */
 export type RedlockAbortSignal = AbortSignal & {
@@ -69,7 +69,7 @@ export class Redlock extends EventEmitter {
     this.settings = settingsOf(settings, DEFAULT_SETTINGS)
     if (Object.keys(scripts).length > 0)
       throw invalid('Holdfast has Lua scripts of its own; remove the third argument of new Redlock()')
-    this.#core = new Core(this.clients, settings.space)
+    this.#core = new Core(this.clients, settings)
   }
 
   /** The Holdfast client behind it: for other primitives, `inspect()` and `breakHold()`. */

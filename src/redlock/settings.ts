@@ -1,3 +1,5 @@
+import type { Duration } from '../base/duration.js'
+
 /** The settings of a `Redlock`, and of a call of it. */
 export interface Settings {
   /** How much of a duration is taken off for the drift of clocks. At least 0.01, the default. */
@@ -16,6 +18,17 @@ export interface Settings {
    * after a third of the duration. Default 500.
    */
   readonly automaticExtensionThreshold: number
+}
+
+/** What only Holdfast has. */
+export interface HoldfastSettings {
+  /**
+   * Keeps applications apart that use the same servers. The locks of a `Holdfast` client in the
+   * same space are the same locks. Default `'default'`.
+   */
+  readonly space?: string | undefined
+  /** How long the servers may be silent before a call fails. Default `'10s'`. */
+  readonly storeTimeout?: Duration | undefined
 }
 
 /** Some of the settings. */

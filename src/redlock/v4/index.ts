@@ -1,3 +1,4 @@
+export type { HoldfastSettings } from '../settings.js'
 export type { Callback } from './callback.js'
 export type { Disposer } from './disposer.js'
 export { LegacyLock as Lock } from './lock.js'

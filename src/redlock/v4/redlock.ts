@@ -5,20 +5,20 @@ import type { Holdfast } from '../../primitives/holdfast.js'
 import type { RedisClient } from '../../stores/redis/index.js'
 import { Core, isLocked, isUnanswered } from '../core.js'
 import { heldOf, setHeld } from '../lock.js'
-import { DEFAULT_SETTINGS, type Settings, type SomeSettings, settingsOf } from '../settings.js'
+import {
+  DEFAULT_SETTINGS,
+  type HoldfastSettings,
+  type Settings,
+  type SomeSettings,
+  settingsOf,
+} from '../settings.js'
 import { type Callback, withCallback } from './callback.js'
 import { Disposer } from './disposer.js'
 import { LegacyLock } from './lock.js'
 import { LockError } from './lock-error.js'
 
 /** The options of a `Redlock` of version 4. */
-export type LegacyOptions = Omit<SomeSettings, 'automaticExtensionThreshold'> & {
-  /**
-   * Keeps applications apart that use the same servers. The locks of a `Holdfast` client in the
-   * same space are the same locks. Default `'default'`.
-   */
-  readonly space?: string | undefined
-}
+export type LegacyOptions = Omit<SomeSettings, 'automaticExtensionThreshold'> & HoldfastSettings
 
 const SCRIPTS = ['lockScript', 'unlockScript', 'extendScript']
 
@@ -73,7 +73,7 @@ export class LegacyRedlock extends EventEmitter {
     this.retryCount = settings.retryCount
     this.retryDelay = settings.retryDelay
     this.retryJitter = settings.retryJitter
-    this.#core = new Core(new Set(this.servers), options.space)
+    this.#core = new Core(new Set(this.servers), options)
   }
 
   /** The Holdfast client behind it: for other primitives, `inspect()` and `breakHold()`. */

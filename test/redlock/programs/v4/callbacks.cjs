@@ -2,7 +2,11 @@
 const { Redis } = require('ioredis')
 const Redlock = require('redlock')
 
-const redlock = new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 1, retryDelay: 10, retryJitter: 0 })
+const redlock = new Redlock([new Redis(process.env.REDIS_URL)], {
+  retryCount: 1,
+  retryDelay: 10,
+  retryJitter: 0,
+})
 const resource = 'locks:account:322456'
 
 redlock.lock(resource, 5000, (error, lock) => {

@@ -3,7 +3,11 @@ const { using } = require('bluebird')
 const { Redis } = require('ioredis')
 const Redlock = require('redlock')
 
-const redlock = new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 1, retryDelay: 10, retryJitter: 0 })
+const redlock = new Redlock([new Redis(process.env.REDIS_URL)], {
+  retryCount: 1,
+  retryDelay: 10,
+  retryJitter: 0,
+})
 const resource = 'locks:account:322456'
 const onUnlockError = (error) => console.log('not released:', error.message)
 
@@ -21,7 +25,7 @@ async function main() {
   }).catch((error) => error.message)
   console.log(failure)
   await using(redlock.disposer(resource, 5000, onUnlockError), (lock) => lock.unlock())
-  const lock = await redlock.lock(resource, 1000)
+  const lock = await redlock.lock(resource, 5000)
   console.log('free again', lock.resource)
   const never = await using(redlock.disposer(resource, 5000), () => 'inside').catch((error) => error.name)
   console.log(never)

@@ -16,7 +16,7 @@ async function attempt(what, work) {
 }
 
 async function main() {
-  const lock = await redlock.lock('locks:account:322456', 1000)
+  const lock = await redlock.lock('locks:account:322456', 5000)
   console.log(lock instanceof Redlock.Lock, lock.redlock === redlock, lock.resource, lock.value.length)
   console.log('attempts', lock.attempts, 'expires in time', lock.expiration > Date.now() + 500)
   await attempt('held elsewhere', () => redlock.lock(['free', 'locks:account:322456'], 1000))
@@ -28,16 +28,16 @@ async function main() {
   await attempt('unlock twice', () => lock.unlock())
   await attempt('extend after it', () => lock.extend(1000))
 
-  const several = await redlock.acquire(['a', 'b', 'c'], 1000)
+  const several = await redlock.acquire(['a', 'b', 'c'], 5000)
   await attempt('one of several', () => redlock.lock('b', 1000))
   await attempt('release', () => redlock.release(several))
-  await attempt('one of several', () => redlock.lock('b', 1000).then((one) => redlock.unlock(one)))
+  await attempt('one of several', () => redlock.lock('b', 5000).then((one) => redlock.unlock(one)))
 
-  const expired = await redlock.lock('expired', 100)
-  await sleep(200)
+  const expired = await redlock.lock('expired', 1500)
+  await sleep(1700)
   await attempt('extend an expired lock', () => expired.extend(1000))
   await attempt('unlock an expired lock', () => expired.unlock())
-  const other = await redlock.lockWithOptions('expired', 1000, { retryCount: 1, retryDelay: 5 })
+  const other = await redlock.lockWithOptions('expired', 5000, { retryCount: 1, retryDelay: 5 })
   await attempt('with options', () => other.unlock())
   console.log('options', redlock.retryCount, redlock.retryDelay, redlock.driftFactor, redlock.servers.length)
   console.log('quit', await redlock.quit())

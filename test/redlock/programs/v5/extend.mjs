@@ -14,7 +14,13 @@ console.log('value', typeof lock.value, lock.value.length)
 const left = lock.expiration - before
 console.log('expires in time', left > 4000 && left <= 5000 + (Date.now() - before))
 const [stats] = await Promise.all(lock.attempts)
-console.log('votes', stats.membershipSize, stats.quorumSize, stats.votesFor.has(redis), stats.votesAgainst.size)
+console.log(
+  'votes',
+  stats.membershipSize,
+  stats.quorumSize,
+  stats.votesFor.has(redis),
+  stats.votesAgainst.size,
+)
 
 try {
   await redlock.acquire(['b'], 1000, { retryCount: 0 })
@@ -34,7 +40,7 @@ console.log('replaced', first.expiration, 'longer', lock.expiration - Date.now()
 
 const released = await lock.release()
 console.log('released', lock.expiration, released.attempts.length, (await released.attempts[0]).votesFor.size)
-const again = await redlock.acquire(['b'], 1000, { retryCount: 0 })
+const again = await redlock.acquire(['b'], 5000, { retryCount: 0 })
 await redlock.release(again)
 console.log('errors', [...new Set(errors)].join())
 console.log('settings', JSON.stringify(redlock.settings), redlock.clients.has(redis))

@@ -5,7 +5,7 @@ import Redlock from 'redlock'
 const connect = () => new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 0 })
 
 async function job(redlock) {
-  return redlock.acquire(['job'], 1000).then(
+  return redlock.acquire(['job'], 2500).then(
     () => 'ran',
     () => 'skipped',
   )
@@ -18,7 +18,7 @@ await first.quit()
 console.log(await job(second))
 
 // Waits for the end of it.
-const lock = await second.acquire(['job'], 1000, { retryCount: -1, retryDelay: 50, retryJitter: 0 })
+const lock = await second.acquire(['job'], 2500, { retryCount: -1, retryDelay: 50, retryJitter: 0 })
 console.log('mine', lock.resources.join())
 await lock.release()
 console.log(await job(second))

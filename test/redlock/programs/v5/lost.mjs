@@ -11,7 +11,7 @@ redlock.on('error', (error) => {
 })
 
 try {
-  await redlock.using(['a'], 1000, { automaticExtensionThreshold: 700 }, async (signal) => {
+  await redlock.using(['a'], 2500, { automaticExtensionThreshold: 2000 }, async (signal) => {
     console.log('inside', signal.aborted, signal.error)
     await redis.flushall()
     await once(signal, 'abort')
@@ -24,9 +24,10 @@ try {
 console.log('told', locked > 0)
 
 // It lasts longer than its duration while nothing goes wrong.
-const value = await redlock.using(['a'], 700, { automaticExtensionThreshold: 300 }, async (signal) => {
-  for (const start = Date.now(); Date.now() - start < 1500; ) await new Promise((resolve) => setTimeout(resolve, 50))
-  const second = await redlock.acquire(['a'], 700).catch((error) => error.name)
+const value = await redlock.using(['a'], 2500, { automaticExtensionThreshold: 1500 }, async (signal) => {
+  for (const start = Date.now(); Date.now() - start < 3500; )
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  const second = await redlock.acquire(['a'], 2500).catch((error) => error.name)
   return [signal.aborted, second].join()
 })
 console.log('value', value)
