@@ -44,6 +44,10 @@ describeOn('redis', 'programs that were written for redlock', () => {
     },
   )
 
+  it('a lock that is let lapse needs no release, and no variable', async () => {
+    expect(await programs.run('v5/dropped.mjs')).toBe('watched aborts\nboth are free\n')
+  })
+
   it('thirty contenders with the default settings: redlock gives up on some, Holdfast serves all', {
     timeout: 120_000,
   }, async () => {
