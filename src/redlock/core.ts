@@ -71,11 +71,12 @@ export class Core {
   }
 }
 
-/** Whether the servers did not agree, or did not answer. Other errors are mistakes of the caller. */
+/** Whether the resource is held by another lock, or no longer by this one. */
 export function isLocked(error: unknown): boolean {
   return isCode(error, ['ACQUIRE_TIMEOUT', 'HOLD_LOST', 'NOT_HELD'])
 }
 
+/** Whether the servers could not be asked. All other errors are mistakes of the caller. */
 export function isUnanswered(error: unknown): error is HoldfastError {
   return isCode(error, ['STORE_UNAVAILABLE', 'CLOSED'])
 }
