@@ -38,6 +38,7 @@ export class LossyConnection implements Connection {
     if (origin) this.origin = this.#lossyOrigin(origin)
   }
 
+  /** The question for the run of the server travels as every call does. */
   #lossyOrigin(inner: Origin): Origin {
     return {
       get link() {

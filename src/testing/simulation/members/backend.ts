@@ -1,0 +1,168 @@
+import type { ClientContext, Store } from '../../../contract/store.js'
+import { quorum } from '../../../stores/quorum/index.js'
+import { type LossyStore, lossyStore } from '../../network.js'
+import type { VirtualProcess, VirtualWorld } from '../../virtual-env.js'
+import { type Backend, LATENCY_MS, MOST_DRIFT, pauseFor, randomCut, randomWeather } from '../backend.js'
+import { MemberConnection } from './connection.js'
+import { Ledger } from './ledger.js'
+import { type Kept, type MemberFault, type MemberKind, MemberServer } from './server.js'
+
+/** How the members of a world differ, and what their restarts lose. */
+export interface MemberTerms {
+  readonly members: number
+  /** The longest lease of the quorum. */
+  readonly longestLeaseMs: number
+  /** How far each wall clock may be off, to both sides. */
+  readonly skewMs: number
+  /** What restarts may leave. Where a member may lose its counter, clocks must keep fences in order. */
+  readonly kept: readonly Kept[]
+}
+
+/** Faults that are built into a world, to see that the simulation notices them. */
+export interface PlantedFault extends MemberFault {
+  /** Wraps the quorum store of each process. */
+  alterQuorum?(store: Store, process: VirtualProcess): Store
+  /** Wraps each member as a process sees it. */
+  alterMember?(store: Store, process: VirtualProcess): Store
+}
+
+interface MembersContext extends MemberTerms {
+  readonly world: VirtualWorld
+  readonly random: () => number
+  readonly isMixed: boolean
+  readonly planted: PlantedFault
+}
+
+interface Member {
+  readonly server: MemberServer
+  readonly network: LossyStore
+}
+
+/** A process gives up on a member that is silent for longer than one of these. */
+const MEMBER_TIMEOUTS_MS = [200, 500, 1000]
+const KINDS: readonly MemberKind[] = ['volatile', 'volatile', 'durable', 'durable', 'steady']
+/** The members are far more often disturbed than the one server of other worlds. */
+const DISTURBED_AT_ONCE = 2
+
+/** Independent servers, each behind its own bad network, under one quorum store. */
+export class Members implements Backend {
+  readonly #context: MembersContext
+  readonly #ledger: Ledger
+  readonly #members: Member[]
+  /** Those that are about to restart, or down. */
+  readonly #failing = new Set<MemberServer>()
+  #isCalm = false
+
+  constructor(context: MembersContext) {
+    this.#context = context
+    this.#ledger = new Ledger(context.members)
+    this.#members = Array.from({ length: context.members }, (_, index) => this.#member(`m${index + 1}`))
+  }
+
+  get ledger(): Ledger {
+    return this.#ledger
+  }
+
+  from(process: VirtualProcess): Store {
+    const { random, longestLeaseMs, planted } = this.#context
+    process.wallOffsetMs = this.#skew()
+    const members = this.#members.map(({ network }) => {
+      const member = connectedFrom(process, network)
+      return planted.alterMember?.(member, process) ?? member
+    })
+    const memberTimeout = MEMBER_TIMEOUTS_MS[Math.floor(random() * MEMBER_TIMEOUTS_MS.length)] ?? 500
+    const store = quorum(members, { env: process, longestLease: longestLeaseMs, memberTimeout })
+    return planted.alterQuorum?.(store, process) ?? store
+  }
+
+  disturb(forMs: number): void {
+    for (let count = 0; count < DISTURBED_AT_ONCE; count++) this.#disturbOne(forMs)
+  }
+
+  cutFor(process: VirtualProcess, ms: number): void {
+    const { random, world } = this.#context
+    for (const { network } of this.#members) {
+      if (random() < 0.4) continue
+      network.partition(process, randomCut(random))
+      world.after(ms * random(), () => network.mend(process))
+    }
+  }
+
+  changeWeather(): void {
+    const { random, isMixed } = this.#context
+    for (const { network } of this.#members) if (random() < 0.5) network.set(randomWeather(random, isMixed))
+  }
+
+  heal(): void {
+    this.#isCalm = true
+    for (const { server, network } of this.#members) {
+      network.heal()
+      network.set({ latencyMs: LATENCY_MS })
+      server.process.resume()
+    }
+  }
+
+  async leftOver(): Promise<string[]> {
+    return (await Promise.all(this.#members.map(({ server }) => server.leftOver()))).flat()
+  }
+
+  #member(name: string): Member {
+    const { world, random, planted } = this.#context
+    const driftRate = (random() * 2 - 1) * MOST_DRIFT
+    const process = world.env({ name, driftRate, wallOffsetMs: this.#skew() })
+    const kind = KINDS[Math.floor(random() * KINDS.length)] ?? 'volatile'
+    const server = new MemberServer({ process, ledger: this.#ledger, kind, fault: planted })
+    return { server, network: lossyStore(server.store, world, { server: process }) }
+  }
+
+  #disturbOne(forMs: number): void {
+    const { random, world } = this.#context
+    const member = this.#members[Math.floor(random() * this.#members.length)]
+    if (!member) return
+    const { server } = member
+    const kind = random()
+    if (kind < 0.25) pauseFor(world, server.process, forMs / 4)
+    else if (kind < 0.4) server.dropClients()
+    else if (kind < 0.5) server.process.wallOffsetMs = this.#skew()
+    else this.#restart(server, forMs / 4)
+  }
+
+  /** Only where a majority stays up, and has not just lost everything. */
+  #restart(server: MemberServer, mostMs: number): void {
+    const { random, world, kept } = this.#context
+    const others = this.#members.filter((each) => each.server !== server)
+    const ailing = others.filter((each) => this.#failing.has(each.server) || each.server.isBlank).length
+    if (this.#failing.has(server) || ailing + 1 > (this.#members.length - 1) / 2) return
+    const all = kept.filter((each) => server.mayKeep(each))
+    const left = all[Math.floor(random() * all.length)] ?? 'all'
+    const [hangsMs, downMs] = [random(), random()].map((part) => (part < 0.4 ? 0 : part * mostMs))
+    this.#failing.add(server)
+    // Calls pile up at a server that hangs before it goes down.
+    if (hangsMs) server.process.pause()
+    world.after(hangsMs ?? 0, () => {
+      server.process.resume()
+      if (this.#isCalm) return
+      this.#ledger.restarted(left)
+      server.stop()
+      world.after(downMs ?? 0, () => {
+        this.#failing.delete(server)
+        server.start(left)
+      })
+    })
+  }
+
+  #skew(): number {
+    const { random, skewMs } = this.#context
+    return Math.floor((random() * 2 - 1) * skewMs)
+  }
+}
+
+/** A member as that process sees it: through its network, over one connection after the other. */
+function connectedFrom(process: VirtualProcess, network: LossyStore): Store {
+  const store = network.from(process)
+  return {
+    name: store.name,
+    capabilities: store.capabilities,
+    connect: (client: ClientContext) => new MemberConnection(store, client, process),
+  }
+}
