@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClaimRequest, Connection, LineView, Push } from '../../src/contract/store.js'
+import type { ClaimRequest, Connection, LineView, Push, Store } from '../../src/contract/store.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { type LossyOptions, type LossyStore, lossyStore } from '../../src/testing/network.js'
 import { type VirtualProcess, VirtualWorld } from '../../src/testing/virtual-env.js'
@@ -86,6 +86,23 @@ describe('a lossy store', () => {
       ]
     }
     await expect(world.until(all())).resolves.toEqual([true, 'v', [2], ['held'], ['a'], false])
+  })
+
+  it('lies between a client and the run of its server, too', async () => {
+    const { world, server, near } = new Stage()
+    const origin = { link: 1, run: async () => 'first' }
+    const store = memory({ env: server })
+    const connect: Store['connect'] = (client) => Object.assign(store.connect(client), { origin })
+    const network = lossyStore({ ...store, capabilities: store.capabilities, connect }, world, {
+      server,
+      latencyMs: [5, 5],
+    })
+    const connection = network.from(near).connect({ id: 'near', space: 's', push() {} })
+    expect(await world.until(Promise.resolve(connection.origin?.run()))).toBe('first')
+    expect(world.timeMs).toBe(10)
+    origin.link = 2
+    expect(connection.origin?.link).toBe(2)
+    expect(new Stage().nearby.origin).toBeUndefined()
   })
 
   it('fails a call after a while when its request is lost, and nothing has happened', async () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { eventually, inTime, now, pass, settled } from '../../src/testing/conformance/checks.js'
+import { conflictsIn, type Held } from '../faults/history.js'
 import { serving } from '../faults/zookeeper.js'
 import { describeOn } from '../servers/availability.js'
 import { type ProxyMode, TcpProxy } from '../servers/proxy.js'
@@ -18,9 +19,6 @@ const [SHORTEST_FAULT_MS, LONGEST_FAULT_MS] = [300, 2500]
 /** Until then a new connection is refused. Long enough for a client to ask again. */
 const LONGEST_GAP_MS = 300
 const HEALTHY_MS = 1500
-
-/** A lock, the fence of a hold, and from when to when it was surely valid. */
-type Held = readonly [lock: number, fence: number, from: number, to: number]
 
 /** A process that takes locks, and its own ways to the servers. */
 interface Taker {
@@ -116,21 +114,6 @@ async function disturb(
     await eventually('time to work', () => isEnough() || now() > until)
   }
   return count
-}
-
-/** By true time, and by fence. */
-function conflictsIn(held: readonly Held[]): { overlaps: Held[][]; lowered: Held[][] } {
-  const overlaps: Held[][] = []
-  const lowered: Held[][] = []
-  const last = new Map<number, Held>()
-  for (const later of held.toSorted((one, other) => one[2] - other[2])) {
-    const [lock, fence, from, to] = later
-    const earlier = last.get(lock)
-    if (earlier && from <= earlier[3]) overlaps.push([earlier, later])
-    if (earlier && fence <= earlier[1]) lowered.push([earlier, later])
-    if (!earlier || to > earlier[3]) last.set(lock, later)
-  }
-  return { overlaps, lowered }
 }
 
 function faultMs(): number {

@@ -256,7 +256,8 @@ export class QuorumClaim {
     // The usher has not said yet whether it is worth waiting.
     if (usher === 'asked' && this.request.mode === 'queue') return
     const answered = this.#count('granted', 'busy', 'waiting', 'gone')
-    if (answered < this.#majority) return this.fail(this.#unavailable())
+    if (answered + this.#count('asked') < this.#majority) return this.fail(this.#unavailable())
+    if (answered < this.#majority) return
     if (this.#refusal) return this.#refuse(this.#refusal)
     if (this.request.mode === 'adopt') return this.#refuse({ status: 'refused', reason: 'gone' })
     if (this.request.mode === 'try') return this.#tryAgain(usher === 'granted')
@@ -485,6 +486,8 @@ export class QuorumClaim {
     if (this.phase === 'over') return []
     this.phase = 'over'
     this.#cancelTimer()
+    // Nobody waits for the answer any more, unless it follows.
+    queueMicrotask(() => this.#reply(BUSY))
     return this.votes.filter(({ isOwed }) => isOwed)
   }
 

@@ -201,6 +201,7 @@ export class Members {
         ? 'it has lost its data, or is new, and votes when the longest lease is over'
         : 'the set is new, and is founded when all its members answer'
       member.leave(new Error(text))
+      this.#context.onFailure(member)
       return
     }
     const twin = this.all.find(({ id }) => id === record.id)

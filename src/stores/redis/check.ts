@@ -2,6 +2,7 @@ import type { Env } from '../../base/env.js'
 import type { ClaimRequest, Connection, Finding } from '../../contract/store.js'
 import type { Master } from './driver.js'
 import { isForbidden } from './failures.js'
+import { configOf, infoOf } from './server-info.js'
 
 /** The scripts write after they have read the time, which older servers refuse. */
 const OLDEST: readonly [major: number, minor: number] = [6, 2]
@@ -10,7 +11,7 @@ const CLOCK_TOLERANCE_MS = 1000
 
 /** What `locks.check()` says of one master. */
 export async function checkMaster(master: Master, wantedReplicas: number, env: Env): Promise<Finding[]> {
-  const info = parseInfo(await master.command('INFO'))
+  const info = await infoOf(master)
   const findings = [
     checkVersion(info),
     checkRole(info),
@@ -22,14 +23,6 @@ export async function checkMaster(master: Master, wantedReplicas: number, env: E
   return master.name === null
     ? findings
     : findings.map((finding) => ({ ...finding, about: `${finding.about} of ${master.name}` }))
-}
-
-/** The fields of INFO. */
-function parseInfo(reply: unknown): ReadonlyMap<string, string> {
-  const lines = String(reply).split(/\r?\n/)
-  return new Map(
-    lines.filter((line) => line.includes(':')).map((line) => line.split(/:(.*)/s) as [string, string]),
-  )
 }
 
 function checkVersion(info: ReadonlyMap<string, string>): Finding {
@@ -105,16 +98,6 @@ async function checkClock(master: Master, env: Env): Promise<Finding> {
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
   const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
   return { level: 'risk', about, text }
-}
-
-/** null: the user may not read it. */
-async function configOf(master: Master, name: string): Promise<string | null> {
-  try {
-    const reply = await master.command('CONFIG', 'GET', name)
-    return Array.isArray(reply) ? String(reply[1]) : String((reply as Record<string, unknown>)[name])
-  } catch {
-    return null
-  }
 }
 
 /** `failure` is the result of `tryLock`. */

@@ -27,10 +27,12 @@ import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
 import { RedisNames } from './names.js'
+import { RedisOrigin } from './origin.js'
 import { revokedView } from './replies.js'
 import { RedisWatches } from './watches.js'
 
 export class RedisConnection implements Connection {
+  readonly origin: RedisOrigin
   readonly #backend: RedisBackend
   readonly #names: RedisNames
   readonly #channel: ClientChannel
@@ -43,6 +45,7 @@ export class RedisConnection implements Connection {
       if (!this.#closing) context.push(news)
     }
     this.#backend = backend
+    this.origin = new RedisOrigin(backend.runner, () => this.#checkOpen())
     this.#names = new RedisNames(backend.prefix, context.space)
     this.#channel = new ClientChannel(backend.subscription, this.#names, context.id, push)
     this.#claims = new RedisClaims(backend, this.#names, this.#channel, push)

@@ -15,6 +15,13 @@ export interface RedisDriver {
    */
   readonly losses: number
   /**
+   * Grows whenever a later command may be answered by another server than the last one, or by the
+   * same server after a restart: how many connections for commands were opened or lost so far.
+   */
+  readonly links: number
+  /** Whether another server may take the place of a master. */
+  readonly mayFailOver: boolean
+  /**
    * Loads a script on every master, ahead of the calls that follow. `run` makes up for a failure.
    */
   load(script: Script): Promise<void>
@@ -74,22 +81,52 @@ export interface MessageHandlers {
   onEnd(): void
 }
 
-const counted = new WeakMap<object, { count: number }>()
+interface EventCount {
+  readonly count: number
+}
 
-/**
- * Counts the connections that a client loses. Listens once for each client: the user may make many
- * stores of one client.
- */
-export function lossesOf(
-  client: { on(event: string, listener: () => void): unknown },
+interface Emitting {
+  on(event: string, listener: () => void): unknown
+}
+
+const losses = new WeakMap<object, EventCount>()
+const links = new WeakMap<object, EventCount>()
+
+/** Counts the connections that a client loses. */
+export function lossesOf(client: Emitting, events: readonly string[]): EventCount {
+  return countedOnce(losses, client, events)
+}
+
+/** Counts the connections that a client opens or loses. */
+export function linksOf(client: Emitting, events: readonly string[]): EventCount {
+  return countedOnce(links, client, events)
+}
+
+/** Listens once for each client: the user may make many stores of one client. */
+function countedOnce(
+  counts: WeakMap<object, EventCount>,
+  client: Emitting,
   events: readonly string[],
-): { readonly count: number } {
-  const known = counted.get(client)
+): EventCount {
+  const known = counts.get(client)
   if (known) return known
-  const losses = { count: 0 }
-  counted.set(client, losses)
-  for (const event of events) client.on(event, () => losses.count++)
-  return losses
+  const counted = { count: 0 }
+  counts.set(client, counted)
+  for (const event of events) client.on(event, () => counted.count++)
+  return counted
+}
+
+/** Counts how often the masters of a Cluster have changed, as far as they were looked at. */
+export class MasterChanges {
+  #seen = ''
+  #count = 0
+
+  look(addresses: readonly string[]): number {
+    const now = addresses.toSorted().join(' ')
+    if (now !== this.#seen) this.#count++
+    this.#seen = now
+    return this.#count
+  }
 }
 
 /**

@@ -2,8 +2,10 @@ import { quietly } from '../../base/quietly.js'
 import {
   byHash,
   type Durable,
+  linksOf,
   lossesOf,
   type Master,
+  MasterChanges,
   type MessageConnection,
   type MessageHandlers,
   type RedisDriver,
@@ -38,6 +40,7 @@ export interface IoredisClient {
     readonly keyPrefix?: string | undefined
     readonly host?: string | undefined
     readonly port?: number | undefined
+    readonly sentinels?: unknown
   }
 }
 
@@ -57,6 +60,8 @@ interface IoredisPipeline {
 
 /** The events that may mean a lost connection, of a single server and of a node of a Cluster. */
 const LOSSES = ['close', '-node', 'node error'] as const
+/** The same for connections that are opened or lost. A node of a Cluster connects once. */
+const LINKS = ['connect', 'close', '+node', '-node'] as const
 const KEYS_AT_ONCE = 1000
 /**
  * How long a disconnect waits for the server. The default, 2 s, is a timer that keeps the process
@@ -90,9 +95,13 @@ function isCluster(client: IoredisClient | IoredisCluster): client is IoredisClu
 /** ioredis and iovalkey, which have the same interface. */
 export class IoredisDriver implements RedisDriver {
   readonly isCluster: boolean
+  readonly mayFailOver: boolean
   readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
   #durableLosses = 0
+  readonly #links: { readonly count: number }
+  #durableLinks = 0
+  readonly #masterChanges = new MasterChanges()
   readonly #client: IoredisClient | IoredisCluster
   readonly #ownsClient: boolean
   readonly #keyPrefix: string
@@ -104,7 +113,9 @@ export class IoredisDriver implements RedisDriver {
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
     this.#keyPrefix = client.options.keyPrefix ?? ''
+    this.mayFailOver = isCluster(client) || Boolean(client.options.sentinels)
     this.#losses = lossesOf(client, LOSSES)
+    this.#links = linksOf(client, LINKS)
     if (!ownsClient) return
     quieten(client)
     this.ended = new Promise((resolve) => client.on('end', resolve))
@@ -112,6 +123,11 @@ export class IoredisDriver implements RedisDriver {
 
   get losses(): number {
     return this.#losses.count + this.#durableLosses
+  }
+
+  get links(): number {
+    const changes = this.isCluster ? this.#masterChanges.look(this.#masters().map(addressOf)) : 0
+    return this.#links.count + this.#durableLinks + changes
   }
 
   async load(script: Script): Promise<void> {
@@ -173,7 +189,7 @@ export class IoredisDriver implements RedisDriver {
 
   async masters(): Promise<readonly Master[]> {
     return this.#masters().map((node) => ({
-      name: this.isCluster ? `${node.options.host}:${node.options.port}` : null,
+      name: this.isCluster ? addressOf(node) : null,
       command: (command, ...args) => node.call(command, ...args),
     }))
   }
@@ -215,6 +231,7 @@ export class IoredisDriver implements RedisDriver {
   async #duplicate(): Promise<IoredisClient | IoredisCluster> {
     const copy = isCluster(this.#client) ? this.#client.duplicate() : this.#client.duplicate(CONNECT_ONCE)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
+    for (const event of LINKS) copy.on(event, () => this.#durableLinks++)
     quieten(copy)
     const forget = (): void => {
       this.#durable = undefined
@@ -233,6 +250,10 @@ export class IoredisDriver implements RedisDriver {
   publish(channel: string, message: string): Promise<unknown> {
     return this.#client.publish(channel, message)
   }
+}
+
+function addressOf({ options }: IoredisClient): string {
+  return `${options.host}:${options.port}`
 }
 
 /**

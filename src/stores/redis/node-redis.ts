@@ -1,7 +1,9 @@
 import {
   byHash,
+  linksOf,
   lossesOf,
   type Master,
+  MasterChanges,
   type MessageConnection,
   type MessageHandlers,
   type RedisDriver,
@@ -28,14 +30,28 @@ import {
 export { isNodeRedis, type NodeRedisCluster, type NodeRedisSingle } from './node-redis-client.js'
 
 const LOSSES = ['error', 'reconnecting', 'end'] as const
+/** Connections that are opened or lost: of a single server, of a Sentinel, of a node of a Cluster. */
+const LINKS = [
+  ...LOSSES,
+  'connect',
+  'topology-change',
+  'node-connect',
+  'node-error',
+  'node-reconnecting',
+  'node-disconnect',
+] as const
 const KEYS_AT_ONCE = 1000
 
 /** The package `redis`. */
 export class NodeRedisDriver implements RedisDriver {
   readonly isCluster: boolean
+  readonly mayFailOver: boolean
   readonly ended?: Promise<void>
   readonly #losses: { readonly count: number }
   #durableLosses = 0
+  readonly #links: { readonly count: number }
+  #durableLinks = 0
+  readonly #masterChanges = new MasterChanges()
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
   readonly #keyPrefix: string
@@ -49,7 +65,9 @@ export class NodeRedisDriver implements RedisDriver {
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
     this.#keyPrefix = String(client._keyPrefix ?? '')
+    this.mayFailOver = isCluster(client) || isSentinel(client)
     this.#losses = lossesOf(client, LOSSES)
+    this.#links = linksOf(client, LINKS)
     if (!ownsClient) return
     quieten(client)
     this.ended = new Promise((resolve) => {
@@ -60,6 +78,12 @@ export class NodeRedisDriver implements RedisDriver {
 
   get losses(): number {
     return this.#losses.count + this.#durableLosses
+  }
+
+  get links(): number {
+    const client = this.#client
+    const changes = isCluster(client) ? this.#masterChanges.look(client.masters.map(addressOf)) : 0
+    return this.#links.count + this.#durableLinks + changes
   }
 
   async load(script: Script): Promise<void> {
@@ -123,7 +147,7 @@ export class NodeRedisDriver implements RedisDriver {
         command: (...words) => node.sendCommand(words),
       }))
     return client.masters.map((node) => ({
-      name: node.address ?? 'a node',
+      name: addressOf(node),
       command: async (...words) => (await client.nodeClient(node as never)).sendCommand(words),
     }))
   }
@@ -169,6 +193,7 @@ export class NodeRedisDriver implements RedisDriver {
     const overrides = isSentinel(client) ? { keyPrefix: this.#keyPrefix } : {}
     const copy = isCluster(client) ? client.duplicate() : connectOnce(await this.#someNode(), overrides)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
+    for (const event of LINKS) copy.on(event, () => this.#durableLinks++)
     if (isCluster(copy)) quieten(copy)
     const forget = (): void => {
       this.#durable = undefined
@@ -186,6 +211,10 @@ export class NodeRedisDriver implements RedisDriver {
   publish(channel: string, message: string): Promise<unknown> {
     return this.#client.publish(channel, message)
   }
+}
+
+function addressOf({ address }: { readonly address?: string }): string {
+  return address ?? 'a node'
 }
 
 async function scanOnce(

@@ -1,5 +1,5 @@
 import type { Env } from '../../base/env.js'
-import type { RedisDriver, Replicas } from './driver.js'
+import type { Master, RedisDriver, Replicas } from './driver.js'
 import { closed } from './failures.js'
 import { batchScript } from './lua/batch.js'
 import type { Script, Scripts } from './lua/script.js'
@@ -41,6 +41,11 @@ export class RedisRunner {
   #silence: Silence | undefined
   #abandon: () => void = () => {}
   #suspectFrom = 0
+  /** Counts the drivers that were opened or given up, and what each has counted. */
+  #links = 0
+  /** What the present driver had counted when it was opened. */
+  #linksBefore = 0
+  #hasOpened = false
   readonly #retention: string
 
   constructor(options: RedisRunnerOptions) {
@@ -58,6 +63,16 @@ export class RedisRunner {
     return this.#opening && !this.driver ? this.#options.hint : null
   }
 
+  /** Stays the same while the same run of the server answers. Never comes again. */
+  get link(): number {
+    return this.#links + (this.driver ? this.driver.links - this.#linksBefore : 0)
+  }
+
+  /** Whether the next answers may come from another server, because the present one has failed. */
+  get mayFailOver(): boolean {
+    return this.#options.isSentinel || this.driver?.mayFailOver === true
+  }
+
   /** A failed attempt and a lost connection are forgotten: the next call opens again. */
   open(): Promise<RedisDriver> {
     if (!this.#isInUse) return Promise.reject(closed())
@@ -67,7 +82,7 @@ export class RedisRunner {
     opening.then(
       (driver) => {
         if (this.#opening !== opening) return
-        this.driver = driver
+        this.#linkTo(driver)
         if (driver.ended) this.#watch(driver, opening, driver.ended)
       },
       // A server that is down is not tried without a pause, however many calls there are.
@@ -107,8 +122,21 @@ export class RedisRunner {
   #forget(opening: Promise<RedisDriver>): void {
     if (this.#opening !== opening) return
     this.#opening = undefined
-    this.driver = undefined
+    this.#unlink()
     this.#stopWatching()
+  }
+
+  #linkTo(driver: RedisDriver): void {
+    // The first connection changes nothing: no answer came over another one.
+    if (this.#hasOpened) this.#links++
+    this.#hasOpened = true
+    this.#linksBefore = driver.links
+    this.driver = driver
+  }
+
+  #unlink(): void {
+    this.#links = this.link + 1
+    this.driver = undefined
   }
 
   #stopWatching(): void {
@@ -144,11 +172,19 @@ export class RedisRunner {
     return driver.runDurably(this.#scriptOf(scripts), keys, this.#withConstants(args), wanted)
   }
 
+  /** Asks every master, over the connection for commands. */
+  async askMasters<T>(ask: (master: Master) => Promise<T>): Promise<T[]> {
+    const driver = this.driver ?? (await this.open())
+    const answers = driver.masters().then((masters) => Promise.all(masters.map(ask)))
+    this.#silence?.watch(answers)
+    return answers
+  }
+
   async close(): Promise<void> {
     this.#isInUse = false
     const opening = this.#opening
     this.#opening = undefined
-    this.driver = undefined
+    this.#unlink()
     this.#stopWatching()
     const closing = opening?.then((driver) => driver.close()).catch(() => {})
     if (!closing) return

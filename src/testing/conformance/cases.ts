@@ -33,6 +33,7 @@ import { readerEndingCases } from './reader-endings.js'
 import { readerFenceCases } from './reader-fences.js'
 import { readersCases } from './readers.js'
 import { reentryCases } from './reentry.js'
+import { refusalCases } from './refusals.js'
 import { releaseCases } from './release.js'
 import { resizeCases } from './resize.js'
 import { runCases } from './run.js'
@@ -89,14 +90,20 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   readerFenceCases,
   readerEndingCases,
   upgradeCases,
-  semaphoreCases,
-  resizeCases,
+  ofPermits(semaphoreCases),
+  ofPermits(resizeCases),
   latchCases,
-  barrierCases,
+  ofPermits(barrierCases),
   multiLockCases,
   electionCases,
   onceCases,
+  refusalCases,
 ].flat()
+
+/** All of them need a store that counts permits. */
+function ofPermits(specs: readonly CaseSpec[]): CaseSpec[] {
+  return specs.map((spec) => ({ ...spec, permits: true }))
+}
 
 /** A case, and what it is run with. */
 interface Staged {
@@ -151,18 +158,25 @@ function titleOf(spec: CaseSpec, guise: Guise): string {
  * ```
  */
 export function conformanceCases(subject: ConformanceSubject): ConformanceCase[] {
-  return STAGED.map(({ spec, guise, title }) => ({
-    title,
-    behaviours: spec.behaviours,
-    alone: spec.alone ?? false,
-    ...skipOf(spec, subject),
-    run: () => runCase(spec, guise, subject),
-  }))
+  return STAGED.map(({ spec, guise, title }) => {
+    const skip = skipOf(spec, guise, subject)
+    return {
+      title,
+      behaviours: spec.behaviours,
+      alone: spec.alone ?? false,
+      ...(skip === undefined ? {} : { skip }),
+      run: () => runCase(spec, guise, subject),
+    }
+  })
 }
 
-function skipOf(spec: CaseSpec, { oneProcess, fixedFences }: ConformanceSubject): { skip?: string } {
-  if (spec.processes && oneProcess !== undefined) return { skip: oneProcess }
-  return spec.choosesFences && fixedFences !== undefined ? { skip: fixedFences } : {}
+/** Why a case is not for this subject. */
+function skipOf(spec: CaseSpec, guise: Guise, subject: ConformanceSubject): string | undefined {
+  const { oneProcess, locksOnly, fixedFences } = subject
+  const needsPermits = spec.permits || guise.lock.kind === 'semaphore'
+  if (spec.processes && oneProcess !== undefined) return oneProcess
+  if (needsPermits && locksOnly !== undefined) return locksOnly
+  return spec.choosesFences ? fixedFences : undefined
 }
 
 /** A line of the list of behaviours, and the cases that show it. */

@@ -129,6 +129,7 @@ export const contractCases: readonly CaseSpec[] = [
   {
     title: 'a line remembers its capacity, and refuses another one',
     behaviours: [17],
+    permits: true,
     async run(scene) {
       const raw = scene.raw()
       await scene.client().mutex('door').acquire({ lease: LONG_MS })

@@ -7,6 +7,7 @@ import type {
   Connection,
   InspectQuery,
   LineView,
+  Origin,
   Push,
   StateChange,
   Store,
@@ -90,6 +91,16 @@ export class InterceptedStore implements Store {
       write: (change: StateChange) => pass('write', change, () => inner.write(change)),
       inspect: (query) => this.#inspect(inner, query),
       close: () => inner.close(),
+      ...(inner.origin ? { origin: this.#origin(inner.origin) } : {}),
+    }
+  }
+
+  #origin(inner: Origin): Origin {
+    return {
+      get link() {
+        return inner.link
+      },
+      run: () => this.#pass({ method: 'origin', about: undefined }, () => inner.run()),
     }
   }
 

@@ -115,7 +115,8 @@ export const outageCases: readonly CaseSpec[] = [
       store.hang()
       await Promise.all([
         rejectsWith('STORE_UNAVAILABLE', locks.latch('ready', 1).wait({ wait: 120 })),
-        rejectsWith('STORE_UNAVAILABLE', locks.barrier('phase', 2).meet({ wait: 120 })),
+        scene.countsPermits &&
+          rejectsWith('STORE_UNAVAILABLE', locks.barrier('phase', 2).meet({ wait: 120 })),
         rejectsWith('STORE_UNAVAILABLE', locks.election('boss').campaign({ wait: 120 })),
       ])
       store.heal()

@@ -104,6 +104,11 @@ export class Scene {
     return this.#venue.store().capabilities.perHoldLease
   }
 
+  /** false: the store keeps only locks, and refuses semaphores and barriers. */
+  get countsPermits(): boolean {
+    return this.#venue.store().capabilities.countsPermits !== false
+  }
+
   /**
    * Whether a holder learns that others wait for it. Where it does not, holds are passed on for a
    * turn only.

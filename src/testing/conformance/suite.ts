@@ -15,6 +15,11 @@ export interface ConformanceSubject {
    */
   oneProcess?: string
   /**
+   * Why the store keeps only locks (`countsPermits: false`). The cases of semaphores and barriers
+   * are then skipped, with this as the reason.
+   */
+  locksOnly?: string
+  /**
    * Why no beat can say which fences it reserves. The cases about that are then skipped, with this
    * as the reason.
    */
@@ -69,6 +74,8 @@ export interface CaseSpec {
   /** Needs a store with `takesFences`. */
   readonly choosesFences?: true
   readonly alone?: true
+  /** Needs a store that counts permits. */
+  readonly permits?: true
   /** Of the cases across processes: also run with the other locks that exclude as a mutex does. */
   readonly everyLock?: true
   /** Why it is not run with some of the locks that its group is run with. */

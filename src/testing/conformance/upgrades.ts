@@ -192,6 +192,7 @@ export const upgradeCases: readonly CaseSpec[] = [
   {
     title: 'a flow inside a semaphore is not inside a lock of the same name',
     behaviours: [91, 69],
+    permits: true,
     async run(scene) {
       const locks = scene.client()
       await locks.semaphore('pool', 4).run(async () => {

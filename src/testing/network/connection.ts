@@ -35,8 +35,17 @@ export class LossyConnection implements Connection {
     this.#link = link
     this.#inner = store.connect({ ...client, push: (news) => this.#push(news) })
     const { origin } = this.#inner
-    // The question for the run of the server travels as every call does.
-    if (origin) this.origin = { link: origin.link, run: () => this.#call(() => origin.run()) }
+    if (origin) this.origin = this.#lossyOrigin(origin)
+  }
+
+  /** The question for the run of the server travels as every call does. */
+  #lossyOrigin(inner: Origin): Origin {
+    return {
+      get link() {
+        return inner.link
+      },
+      run: () => this.#call(() => inner.run()),
+    }
   }
 
   claim(request: ClaimRequest): Promise<ClaimReply> {

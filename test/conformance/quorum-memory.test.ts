@@ -1,0 +1,37 @@
+import { memory } from '../../src/stores/memory/index.js'
+import { quorum } from '../../src/stores/quorum/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { found, LONGEST_LEASE, QUORUM_LIMITS } from '../stores/quorum/conformance.js'
+import { runCases, runStrictCases } from './run-cases.js'
+
+const OPTIONS = { longestLease: LONGEST_LEASE } as const
+
+const common = {
+  oneProcess: 'the lines of a memory store are in one process',
+  ...QUORUM_LIMITS,
+}
+
+const healthy = {
+  ...common,
+  name: 'a quorum of three memory stores',
+  async open() {
+    const members = [memory(), memory(), memory()]
+    return { store: () => quorum(members, OPTIONS), dispose: async () => {} }
+  },
+}
+runCases(healthy, { part: 0, of: 3 })
+runStrictCases(healthy, { part: 2, of: 7 })
+
+const impaired = {
+  ...common,
+  name: 'a quorum of three memory stores, one of them cut off',
+  async open() {
+    const lost = new InterceptedStore(memory())
+    const members = [memory(), lost, memory()]
+    await found(quorum(members, OPTIONS))
+    lost.cut()
+    return { store: () => quorum(members, OPTIONS), dispose: async () => {} }
+  },
+}
+runCases(impaired, { part: 1, of: 3 })
+runStrictCases(impaired, { part: 4, of: 7 })

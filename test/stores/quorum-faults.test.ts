@@ -1,0 +1,3 @@
+import { describeFaults } from '../faults/quorum.js'
+
+describeFaults('faults of a quorum of three Redis', ['redis', 'redis', 'redis'])

@@ -1,0 +1,338 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Env, systemEnv } from '../../src/base/env.js'
+import { HoldfastError } from '../../src/base/errors.js'
+import type { Store } from '../../src/contract/store.js'
+import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { type QuorumOptions, quorum } from '../../src/stores/quorum/index.js'
+import { sqlite } from '../../src/stores/sqlite/index.js'
+import { zookeeper } from '../../src/stores/zookeeper/index.js'
+import { eventually } from '../../src/testing/conformance/checks.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+
+const opened: Holdfast[] = []
+const folders: string[] = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close({ drain: 0 })))
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function client(members: readonly Store[], options: QuorumOptions & HoldfastOptions = {}): Holdfast {
+  const { longestLease, memberTimeout, ...rest } = options
+  const locks = new Holdfast(quorum(members, { longestLease, memberTimeout }), rest)
+  opened.push(locks)
+  return locks
+}
+
+/** Memory stores that a test can disturb, already founded as a set. */
+async function set(count = 3, stores: readonly Store[] = []): Promise<InterceptedStore[]> {
+  const inner = Array.from({ length: count }, (_, index) => stores[index] ?? memory())
+  await client(inner).ping()
+  return inner.map((store) => new InterceptedStore(store))
+}
+
+async function failureOf(work: () => unknown): Promise<HoldfastError> {
+  try {
+    await work()
+  } catch (error) {
+    expect(error).toBeInstanceOf(HoldfastError)
+    return error as HoldfastError
+  }
+  throw new Error('it did not fail')
+}
+
+/** How often the members were called by that method. */
+function counts(members: readonly InterceptedStore[], method: 'claim' | 'pulse' | 'release'): number[] {
+  return members.map((member) => member.count(method))
+}
+
+describe('the members of a quorum', () => {
+  it.each([0, 1, 2, 4, 6, 8])('are not %i', async (count) => {
+    const error = await failureOf(() => quorum(Array.from({ length: count }, () => memory())))
+    expect(error.code).toBe('INVALID_ARGUMENT')
+    expect(error.message).toContain('3, 5 or 7 members')
+  })
+
+  it('are stores, each a different one, and no ZooKeeper', async () => {
+    const one = memory()
+    const lists = [
+      [one, memory(), one],
+      [one, memory(), 'redis://a'],
+      [one, memory(), zookeeper('127.0.0.1:1')],
+    ]
+    for (const list of lists)
+      expect((await failureOf(() => quorum(list as Store[]))).code).toBe('INVALID_ARGUMENT')
+    expect((await failureOf(() => quorum('redis://a' as never))).code).toBe('INVALID_ARGUMENT')
+  })
+
+  it('are found out to be the same server', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-quorum-'))
+    folders.push(folder)
+    const files = ['a.db', 'b.db', 'a.db'].map((name) => sqlite(join(folder, name)))
+    const error = await failureOf(() => client(files).mutex('door').acquire())
+    expect(error.code).toBe('INVALID_ARGUMENT')
+    expect(error.message).toMatch(
+      /member \d \(sqlite\) and member \d \(sqlite\) of the quorum are the same server/,
+    )
+  })
+
+  it('are all needed once, to found the set', async () => {
+    const members = [memory(), memory(), memory()].map((store) => new InterceptedStore(store))
+    members[2]?.cut()
+    const locks = client(members, { storeTimeout: '300ms' })
+    const error = await failureOf(() => locks.mutex('door').acquire())
+    expect(error.code).toBe('STORE_UNAVAILABLE')
+    expect(error.message).toContain('the set is new')
+    members[2]?.heal()
+    await locks.mutex('door').run(() => {})
+  })
+
+  it('take part again when the longest lease is over, if one has lost its data', async () => {
+    const [a, b] = (await set()) as [InterceptedStore, InterceptedStore]
+    const emptied = new InterceptedStore(memory())
+    const longestLease = '2s'
+    const since = systemEnv.now()
+    const locks = client([a, b, emptied], { longestLease })
+    await locks.mutex('door').run(() => {}, { lease: '1s' })
+    expect(emptied.count('claim')).toBe(0)
+    const finding = (await locks.check()).find(({ about }) => about === 'members')
+    expect(finding?.level).toBe('risk')
+    expect(finding?.text).toContain('2 of 3 members vote')
+    await eventually('its vote', async () => {
+      await locks.mutex('door').run(() => {}, { lease: '1s' })
+      return emptied.count('claim') > 0
+    })
+    expect(systemEnv.now() - since).toBeGreaterThanOrEqual(2000)
+  })
+
+  it('do not take part in a new set with those that vote already', async () => {
+    const [a, b] = await set()
+    const locks = client([a as Store, b as Store, memory()], { longestLease: '1m' })
+    await locks.mutex('door').run(() => {})
+    expect((await locks.check())[0]?.text).toContain('2 of 3 members vote')
+  })
+})
+
+describe('a grant of a quorum', () => {
+  it('takes one round trip where the members agree', async () => {
+    const members = await set()
+    const locks = client(members)
+    await locks.mutex('door').run(() => {})
+    await locks.mutex('door').run(() => {})
+    expect(counts(members, 'claim')).toEqual([2, 2, 2])
+    expect(counts(members, 'pulse')).toEqual([0, 0, 0])
+    expect(counts(members, 'release')).toEqual([2, 2, 2])
+  })
+
+  it('is agreed on by a second round where their clocks are apart', async () => {
+    const ahead = (ms: number): Env => ({ ...systemEnv, wallMs: () => systemEnv.wallMs() + ms })
+    const members = await set(
+      3,
+      [5000, 3000, 1000].map((ms) => memory({ env: ahead(ms) })),
+    )
+    const locks = client(members)
+    const fences: number[] = []
+    for (let round = 0; round < 5; round++)
+      await locks.mutex('door').run(async (hold) => {
+        fences.push(hold.fence)
+        const seen = []
+        for await (const { holders } of locks.inspect()) seen.push(...holders.map(({ fence }) => fence))
+        expect(seen).toEqual([hold.fence])
+      })
+    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b))
+    expect(counts(members, 'pulse').some((count) => count > 0)).toBe(true)
+  })
+
+  it('is refused by a lease that is longer than the longest', async () => {
+    const locks = client(await set(), { longestLease: '10s' })
+    expect((await failureOf(() => locks.mutex('door').acquire({ lease: '11s' }))).code).toBe(
+      'INVALID_ARGUMENT',
+    )
+    const hold = await locks.mutex('door').acquire({ lease: '10s' })
+    expect((await failureOf(() => hold.extend('11s'))).code).toBe('INVALID_ARGUMENT')
+    expect(hold.isValid).toBe(true)
+  })
+
+  it('is none of permits that are counted', async () => {
+    const locks = client(await set())
+    for (const make of [() => locks.semaphore('gpu', 2), () => locks.barrier('phase', 2)]) {
+      const error = await failureOf(make)
+      expect(error.code).toBe('UNSUPPORTED')
+      expect(error.message).toContain('use one of the members')
+    }
+  })
+})
+
+describe('a minority that fails', () => {
+  it('is waited for once, and then left alone', async () => {
+    const members = await set()
+    const locks = client(members, { memberTimeout: '200ms' })
+    await locks.mutex('door').run(() => {})
+    members[1]?.hang()
+    // Whichever member is asked first: some resources have the silent one for their line.
+    for (let round = 0; round < 10; round++) await locks.mutex(`door ${round}`).run(() => {})
+    await eventually('the time-out', async () => (await locks.check())[0]?.level === 'risk')
+    const asked = members[1]?.count('claim')
+    for (let round = 0; round < 20; round++) await locks.mutex(`door ${round}`).run(() => {})
+    expect(members[1]?.count('claim')).toBe(asked)
+    members[1]?.heal()
+    const claims = members[1]?.count('claim') ?? 0
+    await eventually('its votes', async () => {
+      await locks.mutex('door').run(() => {})
+      return (members[1]?.count('claim') ?? 0) > claims
+    })
+  })
+
+  it('costs a hold nothing, and has it again with the next renewal', async () => {
+    const members = await set()
+    const [a, b, c] = members as [InterceptedStore, InterceptedStore, InterceptedStore]
+    const locks = client(members, { memberTimeout: '200ms' })
+    c.cut()
+    const hold = await locks.mutex('door').acquire({ lease: '3s' })
+    c.heal()
+    await eventually('the claim on the third member', () => c.count('claim') > 0)
+    await eventually('its renewal there', () => c.answered('pulse') > 0)
+    // Now another one: the hold has a majority again.
+    a.cut()
+    const others = client([b, c, memory()].slice(0, 2).concat(a), { memberTimeout: '200ms' })
+    expect(await others.mutex('door').tryAcquire()).toBe(null)
+    expect(hold.isValid).toBe(true)
+    expect(await hold.release()).toBe(true)
+  })
+
+  it('moves the waiters to the line of another member', async () => {
+    const members = await set()
+    const [first, second] = [
+      client(members, { memberTimeout: '200ms' }),
+      client(members, { memberTimeout: '200ms' }),
+    ]
+    const hold = await first.mutex('door').acquire({ lease: '3s' })
+    const waiting = second.mutex('door').acquire({ lease: '3s' })
+    await eventually('a waiter', async () => {
+      for await (const { waiters } of first.inspect()) if (waiters.length === 1) return true
+      return false
+    })
+    // Whichever member it waits at: each in turn fails, and the waiter is served in the end.
+    const usher = members.find((member) => member.calls.some(({ method, about }) => isQueued(method, about)))
+    expect(usher).toBeDefined()
+    usher?.hang()
+    await hold.release()
+    const next = await waiting
+    expect(next.fence).toBeGreaterThan(hold.fence)
+    expect(await next.release()).toBe(true)
+  })
+
+  it('is told of a release when it is back', async () => {
+    const store = memory()
+    const members = await set(3, [store])
+    const locks = client(members, { memberTimeout: '200ms' })
+    const hold = await locks.mutex('door').acquire()
+    members[0]?.cut()
+    expect(await hold.release()).toBe(true)
+    members[0]?.heal()
+    const alone = new Holdfast(store)
+    opened.push(alone)
+    await eventually('the release', async () => {
+      for await (const _line of alone.inspect()) return false
+      return true
+    })
+  })
+})
+
+describe('a majority that fails', () => {
+  it('is told with the failure of each member', async () => {
+    const members = await set()
+    members[0]?.cut()
+    members[2]?.hang()
+    const locks = client(members, { memberTimeout: '100ms', storeTimeout: '500ms' })
+    const error = await failureOf(() => locks.mutex('door').acquire())
+    expect(error.code).toBe('STORE_UNAVAILABLE')
+    expect(error.message).toContain('member 1 (memory): ')
+    expect(error.message).toContain('member 3 (memory): no answer within 100 ms')
+    expect(error.message).not.toContain('member 2')
+  })
+
+  it('takes the hold with it at once when it has revoked it', async () => {
+    const stores = [memory(), memory(), memory()]
+    const members = await set(3, stores)
+    const hold = await client(members).mutex('door').acquire()
+    const breakOn = async (store: Store | undefined): Promise<void> => {
+      const alone = new Holdfast(store as Store)
+      opened.push(alone)
+      await alone.breakHold('door')
+    }
+    await breakOn(stores[0])
+    expect(hold.isValid).toBe(true)
+    await breakOn(stores[1])
+    expect(hold.isValid).toBe(false)
+    expect(hold.signal.aborted).toBe(true)
+  })
+
+  it('leaves nothing on the members that had granted', async () => {
+    const stores = [memory(), memory(), memory()]
+    const members = await set(3, stores)
+    const locks = client(members, { memberTimeout: '100ms', storeTimeout: '600ms' })
+    await locks.ping()
+    members[1]?.cut('claim')
+    members[2]?.cut('claim')
+    expect((await failureOf(() => locks.mutex('door').acquire())).code).toBe('STORE_UNAVAILABLE')
+    const alone = new Holdfast(stores[0] as Store)
+    opened.push(alone)
+    await eventually('an empty line', async () => {
+      for await (const _line of alone.inspect()) return false
+      return true
+    })
+  })
+})
+
+describe('a state of a quorum', () => {
+  it('is changed by one writer at a time', async () => {
+    const members = await set()
+    const clients = [client(members), client(members), client(members)]
+    await Promise.all(
+      clients.flatMap((locks) => Array.from({ length: 10 }, () => locks.latch('done', 30).countDown())),
+    )
+    expect(await clients[0]?.latch('done', 30).count()).toBe(0)
+  })
+
+  it('that only one member has got is completed, or was never there', async () => {
+    const members = await set()
+    const [a, b, c] = members as [InterceptedStore, InterceptedStore, InterceptedStore]
+    const writer = quorum(members).connect({ id: 'writer', space: 'default', push: () => {} })
+    const reader = quorum(members).connect({ id: 'reader', space: 'default', push: () => {} })
+    await writer.write({ key: 'k', expect: null, value: 'old', retentionMs: null })
+    let writes = 0
+    // The promises are made on all, the value reaches the first member only.
+    const loseValue = (member: InterceptedStore): void => {
+      member.around = (call, go) =>
+        call.method === 'write' && String((call.about as { value: string }).value).includes('"new"')
+          ? Promise.reject(new HoldfastError('STORE_UNAVAILABLE', 'lost', { retryable: true }))
+          : go()
+    }
+    loseValue(b)
+    loseValue(c)
+    a.around = (call, go) => {
+      if (call.method === 'write') writes++
+      return go()
+    }
+    const old = await reader.read('k', false)
+    const outcome = await writer
+      .write({ key: 'k', expect: old?.version ?? null, value: 'new', retentionMs: null })
+      .catch((error: unknown) => error)
+    expect(outcome).toBeInstanceOf(HoldfastError)
+    expect(writes).toBeGreaterThan(0)
+    for (const member of members) member.heal()
+    const seen = [await reader.read('k', false), await reader.read('k', false)]
+    expect(seen[0]).toEqual(seen[1])
+    expect(['old', 'new']).toContain(seen[0]?.value)
+    await Promise.all([writer.close(), reader.close()])
+  })
+})
+
+function isQueued(method: string, about: unknown): boolean {
+  return method === 'claim' && (about as { mode?: string }).mode === 'queue'
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll } from 'vitest'
+import { systemEnv } from '../../../src/base/env.js'
+import type { Store } from '../../../src/contract/store.js'
+import { Holdfast } from '../../../src/primitives/holdfast.js'
+import { mysql } from '../../../src/stores/mysql/index.js'
+import { postgres } from '../../../src/stores/postgres/index.js'
+import { type QuorumOptions, quorum } from '../../../src/stores/quorum/index.js'
+import { redis } from '../../../src/stores/redis/index.js'
+import { sqlite } from '../../../src/stores/sqlite/index.js'
+import { runCases, runStrictCases, type Share } from '../../conformance/run-cases.js'
+import { describeOnQuorum, type MemberKind, type QuorumServers, startQuorum } from '../../servers/quorum.js'
+import { spaced } from '../spaced.mjs'
+import { membersOf } from './members.mjs'
+
+/** What cannot be done on a quorum, with the reasons. */
+export const QUORUM_LIMITS = {
+  locksOnly: 'a quorum keeps only locks',
+  fixedFences: 'a quorum is no member of a quorum',
+} as const
+/** Above every lease of the cases. */
+export const LONGEST_LEASE = '1h'
+const OPTIONS: QuorumOptions = { longestLease: LONGEST_LEASE }
+
+interface RunOptions {
+  /** The members that are killed when the set is founded, before the first case. */
+  down?: readonly number[]
+  share: Share
+  /** Which of the cases to run in strict order. */
+  strict?: Share
+}
+
+/**
+ * The conformance suite on a set of servers, each case with spaces of its own: the set is founded
+ * once. Its clients share the stores of the members, and each has a quorum of its own.
+ */
+export function runCasesOnQuorum(
+  title: string,
+  kinds: readonly MemberKind[],
+  { down = [], share, strict }: RunOptions,
+): void {
+  describeOnQuorum(kinds, title, () => {
+    let servers: QuorumServers
+    let members: readonly Store[]
+    beforeAll(async () => {
+      servers = await startQuorum(kinds)
+      members = membersAt(servers.urls)
+      await found(quorum(members, OPTIONS))
+      for (const member of down) await servers.kill(member)
+    })
+    afterAll(() => servers?.stop())
+
+    const subject = {
+      name: title,
+      ...QUORUM_LIMITS,
+      storeModule: new URL('spaced-store.mjs', import.meta.url).href,
+      async open() {
+        const prefix = `${systemEnv.id()}/`
+        return {
+          store: () => spaced(quorum(members, OPTIONS), prefix),
+          url: JSON.stringify({ urls: servers.urls, options: OPTIONS, prefix }),
+          dispose: async () => {},
+        }
+      },
+    }
+    runCases(subject, share)
+    if (strict) runStrictCases(subject, strict)
+  })
+}
+
+/** The quorum of these members, through the sources. */
+export function storeAt(urls: readonly string[], options: QuorumOptions): Store {
+  return quorum(membersAt(urls), options)
+}
+
+function membersAt(urls: readonly string[]): Store[] {
+  return membersOf(urls, { redis, postgres, mysql, sqlite }, 20)
+}
+
+/** All members write down that they belong to the set. */
+export async function found(store: Store): Promise<void> {
+  const founder = new Holdfast(store)
+  await founder.mutex('founding').run(() => {})
+  await founder.close()
+}
