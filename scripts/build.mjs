@@ -45,9 +45,16 @@ function writeImports() {
     const from = entry.import.default
     const to = relative(dirname(from), entry.default.default)
     mkdirSync(dirname(inFresh(from)), { recursive: true })
-    const names = Object.keys(createRequire(inFresh(from))(to))
-    writeFileSync(inFresh(from), `export { ${names.join(', ')} } from '${to}'\n`)
-    writeFileSync(inFresh(entry.import.types), `export * from '${to}'\n`)
+    const { default: main, ...named } = createRequire(inFresh(from))(to)
+    const names = Object.keys(named)
+    // Node takes the whole CommonJS module for its default export, so that one goes by its name.
+    const isMain = (name) => main !== undefined && named[name] === main
+    const mains = names.filter(isMain).map((name) => `${name} as default`)
+    if (main !== undefined && mains.length !== 1)
+      throw new Error(`${to}: export the default by one name, too`)
+    writeFileSync(inFresh(from), `export { ${[...mains, ...names].join(', ')} } from '${to}'\n`)
+    const defaults = mains.map((each) => `export { ${each} } from '${to}'\n`)
+    writeFileSync(inFresh(entry.import.types), `export * from '${to}'\n${defaults.join('')}`)
   }
 }
 

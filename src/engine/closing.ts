@@ -75,7 +75,8 @@ export class Closing {
   }
 
   #revoke(lease: Lease): void {
+    const isKept = lease.phase === 'held' && lease.isLeftToLapse
     this.#engine.lose(lease, 'its client was closed', closed(this.#engine.storeName))
-    void this.#engine.withdraw(lease)
+    if (!isKept) void this.#engine.withdraw(lease)
   }
 }

@@ -38,6 +38,8 @@ export class Lease {
   lingersUntil: number | null = null
   /** All its holds were forgotten: it is renewed no more. */
   isForgotten = false
+  /** Its holder wants it to end by itself: the store is asked about it, but it is not renewed. */
+  isLeftToLapse = false
   /** The ids of the claims behind it that may inherit the grant with that fence. */
   heirs: { readonly grant: number; readonly ids: string[] } | null = null
   readonly spec: RequestSpec
@@ -191,6 +193,7 @@ export class Lease {
     const heldAt = this.turn.hasBegun ? now : Math.min(now, this.acknowledgedAt)
     this.lingerMs = request.spec.lingerMs
     this.lingersUntil = null
+    this.isLeftToLapse = false
     // Readers that were all forgotten end here: from now on the lease is that of the new one.
     if (this.isForgotten) for (const forgotten of this.#served.splice(0)) forgotten.end()
     this.#served.push(request)
@@ -224,6 +227,7 @@ export class Lease {
   whyExpired(now: number): string {
     const { maxHoldMs } = this.spec
     const heldMs = now - (this.#served[0]?.heldAt ?? now)
+    if (this.isLeftToLapse) return 'its time is over'
     const isOver = maxHoldMs !== null && heldMs >= maxHoldMs * 0.9
     return isOver ? `its maxHold of ${formatMs(maxHoldMs)} is over` : 'it was not renewed in time'
   }
@@ -248,7 +252,8 @@ export class Lease {
 
   beat(): Beat {
     const { leaseMs, presenceMs, permits } = this.spec
-    const beat = { resource: this.resource, id: this.id, leaseMs, presenceMs }
+    const isRenewed = this.phase !== 'held' || !this.isLeftToLapse
+    const beat = { resource: this.resource, id: this.id, leaseMs: isRenewed ? leaseMs : 0, presenceMs }
     const wanted = this.phase === 'held' ? this.successors.fencesWanted(this) : 0
     const block = Math.min(wanted, this.turn.furtherFences)
     if (block > 0) return { ...beat, block }

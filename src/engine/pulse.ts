@@ -51,7 +51,9 @@ export class Pulse {
     const { env } = this.#engine
     const { heartbeat } = lease
     const now = env.now()
-    const intervalMs = lease.aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
+    // An extended lease that is not renewed need not be asked about more often than it lasts.
+    const aliveMs = lease.isLeftToLapse ? Math.max(lease.aliveMs, lease.validUntil - now) : lease.aliveMs
+    const intervalMs = aliveMs * DUE_AFTER * (0.9 + env.random() * 0.1)
     heartbeat.dueAt = lease.acknowledgedAt + intervalMs
     heartbeat.intervalMs = intervalMs
     if (reply) {

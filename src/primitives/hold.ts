@@ -207,6 +207,15 @@ export class Hold implements AsyncDisposable {
     return this.#released
   }
 
+  /**
+   * @internal It is renewed no more, unless by `extend`: it ends with its lease, also if nobody
+   * releases it.
+   */
+  letLapse(): void {
+    unwatchHold(this.#entry)
+    this.#lease.isLeftToLapse = true
+  }
+
   /** @internal Why it was lost, if it was. */
   get lostBecause(): HoldfastError | null {
     return this.#request.lostBecause

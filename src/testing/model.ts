@@ -1,3 +1,4 @@
+import { EXCLUSIVE } from '../contract/constants.js'
 import type {
   Beat,
   BeatReply,
@@ -23,7 +24,9 @@ import {
   latestEnd,
   lineOf,
   type Model,
+  type ModelClaim,
   newClaim,
+  newestOf,
   type Outcome,
   pinOf,
   promote,
@@ -51,7 +54,8 @@ export {
  *
  * Which fence a store gives is the store's business, so the model only counts: wherever a store has
  * a fence, a block or a version, the model has the place of that number in the order of giving (1,
- * 2, 3 …), and `given` tells what each is for.
+ * 2, 3 …), and `given` tells what each is for. The fences that a beat names are placed in that
+ * order, too: 2.5 comes after the second and before the third, Infinity after all.
  */
 
 export function claim(model: Model, now: number, client: string, request: ClaimRequest): Outcome<ClaimReply> {
@@ -86,12 +90,14 @@ export function claim(model: Model, now: number, client: string, request: ClaimR
 export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcome<BeatReply[]> {
   return step(model, now, (draft) => {
     for (const beat of beats) tidy(draft, beat.resource)
+    const reserved = new Set<Beat>()
     for (const beat of beats) {
       const mine = find(draft, beat.resource, beat.id)
       if (!mine) continue
       const wish = now + (mine.fence === null ? beat.presenceMs : beat.leaseMs)
       const cap = mine.fence === null ? Infinity : latestEnd(mine)
       mine.deadline = Math.max(mine.deadline, Math.min(wish, cap))
+      if (beat.fences && takeFences(draft, mine, beat.fences)) reserved.add(beat)
       if (mine.fence !== null && beat.permits !== undefined)
         mine.permits = Math.min(mine.permits, beat.permits)
     }
@@ -102,6 +108,7 @@ export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcom
       if (mine.fence === null) return waiting(draft, mine)
       const isWanted = isWaitedFor(draft, beat.resource)
       const held = { status: 'held', fence: mine.fence, leaseMs: mine.deadline - now, isWanted } as const
+      if (beat.fences && !reserved.has(beat)) return { ...held, newest: newestOf(draft, beat.resource) }
       if (beat.block === undefined) return held
       return {
         ...held,
@@ -109,6 +116,20 @@ export function pulse(model: Model, now: number, beats: readonly Beat[]): Outcom
       }
     })
   })
+}
+
+/** false: they are refused, or the claim waits. */
+function takeFences(
+  draft: Draft,
+  mine: ModelClaim,
+  { first, count }: { first: number; count: number },
+): boolean {
+  const { resource, id } = mine.request
+  if (mine.fence === null) return false
+  if (mine.fence === first) return true
+  if (first <= (mine.permits === EXCLUSIVE ? mine.fence : newestOf(draft, resource))) return false
+  mine.fence = give(draft, { kind: 'named', name: resource, id, size: count, floor: 0 })
+  return true
 }
 
 export function release(model: Model, now: number, resource: string, id: string): Outcome<boolean> {

@@ -89,6 +89,15 @@ describe('generated histories find', () => {
     'a block that is not reserved': (inner) => ({
       claim: (request) => inner.claim({ ...request, block: 1 }),
     }),
+    'named fences of which only the first is reserved': (inner) => ({
+      pulse: (beats) =>
+        inner.pulse(
+          beats.map(({ fences, ...beat }) => (fences ? { ...beat, fences: { ...fences, count: 1 } } : beat)),
+        ),
+    }),
+    'named fences that are refused in silence': (inner) => ({
+      pulse: (beats) => inner.pulse(beats.map(({ fences: _fences, ...beat }) => beat)),
+    }),
     'a wait that promises too low a fence': (inner) => ({
       async claim(request) {
         const reply = await inner.claim(request)

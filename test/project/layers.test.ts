@@ -20,6 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   engine: ['base', 'contract'],
   primitives: ['base', 'contract', 'engine', 'stores'],
   'web-locks': ['base', 'contract', 'engine', 'primitives'],
+  redlock: ['base', 'contract', 'primitives', 'stores'],
   testing: ['base', 'contract', 'engine', 'primitives', 'stores'],
   cli: ['base', 'contract', 'primitives', 'index.ts'],
   'index.ts': ['base', 'contract', 'engine', 'primitives'],

@@ -3,8 +3,11 @@ import { expectNone, lineAt, type Source, sourceOf, sourcesIn } from './sources.
 
 const DECLARED = /^export (?:default )?(?:declare )?(?:abstract )?(?:class|interface) (\w+)/gm
 
-/** The Web Locks standard gives these their names. */
-const STANDARD = { folder: 'src/web-locks/', names: ['Lock', 'LockOptions'] }
+/** The Web Locks standard, and the package redlock, give these their names. */
+const GIVEN = [
+  { folder: 'src/web-locks/', names: ['Lock', 'LockOptions'] },
+  { folder: 'src/redlock/', names: ['Lock'] },
+]
 
 /**
  * Names with more than one exported class or interface. A re-export declares nothing, so it does
@@ -14,7 +17,7 @@ function namesOfTwo(sources: readonly Source[]): string[] {
   const places = new Map<string, string[]>()
   for (const { path, code } of sources)
     for (const { 1: name = '', index } of code.matchAll(DECLARED))
-      if (!isStandard(path, name))
+      if (!isGiven(path, name))
         places.set(name, [...(places.get(name) ?? []), `${path}:${lineAt(code, index)}`])
   return [...places]
     .filter(([, where]) => new Set(where.map((place) => place.split(':')[0])).size > 1)
@@ -22,8 +25,8 @@ function namesOfTwo(sources: readonly Source[]): string[] {
     .sort()
 }
 
-function isStandard(path: string, name: string): boolean {
-  return path.startsWith(STANDARD.folder) && STANDARD.names.includes(name)
+function isGiven(path: string, name: string): boolean {
+  return GIVEN.some(({ folder, names }) => path.startsWith(folder) && names.includes(name))
 }
 
 it('no two exported classes or interfaces share a name', () => {

@@ -15,9 +15,14 @@ import { memory } from 'holdfast/memory'
 import { mysql } from 'holdfast/mysql'
 import { postgres } from 'holdfast/postgres'
 import { redis } from 'holdfast/redis'
+import Redlock, { ExecutionError, Lock, type Settings } from 'holdfast/redlock'
+import Redlock4, { type Lock as Lock4, LockError } from 'holdfast/redlock/v4'
 import { sqlite } from 'holdfast/sqlite'
 import { LockManager } from 'holdfast/web-locks'
 import { zookeeper } from 'holdfast/zookeeper'
+import { Cluster, Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
+import { createClient, createCluster } from 'redis'
 
 const locks = new Holdfast(memory({ env: undefined }), { space: undefined, storeTimeout: undefined })
 const mutex = locks.mutex('a', { order: undefined })
@@ -58,6 +63,32 @@ export async function passedOn(signal: AbortSignal | undefined, options: Partial
   zookeeper('localhost:2181', { root: undefined, acl: undefined, auth: undefined })
   new LockManager(locks, { lease: undefined })
   await replaceFile(1, './a', '', { wait: undefined, database: undefined })
+}
+
+// What programs for redlock have.
+export async function redlock(settings: Partial<Settings>): Promise<number> {
+  new Redlock([new Cluster([])])
+  new Redlock([new Redis5()], { retryCount: 0, space: 'shop' })
+  new Redlock([createClient(), createCluster({ rootNodes: [] })], {}, {})
+  const redlock: Redlock = new Redlock(new Set([new Redis()]), settings)
+  let lock: Lock = await redlock.acquire(['a'], 1000, { retryCount: 3 })
+  lock = await redlock.extend(lock, 1000)
+  const { attempts } = await lock.release()
+  const [stats] = await Promise.all(attempts)
+  redlock.on('error', (error) => console.log(error instanceof ExecutionError, stats?.votesAgainst.size))
+  const length: number = await redlock.using(['a'], 1000, { driftFactor: 0.01 }, async (signal) => {
+    if (signal.aborted) throw signal.error
+    return 1
+  })
+  return redlock.using(['a', 'b'], 1000, async () => length)
+}
+export function redlock4(): Promise<Lock4> {
+  const redlock = new Redlock4([new Redis()], { retryCount: 3, retryDelay: 10 })
+  redlock.lock('a', 1000, (error, lock) => {
+    if (error instanceof LockError || error instanceof Redlock4.LockError) return
+    lock?.extend(1000, (failure: Error | null, extended?: Lock4) => extended?.unlock(() => failure))
+  })
+  return redlock.lock(['a', 'b'], 1000).then((lock) => lock.extend(1000))
 }
 
 // @ts-expect-error a misspelled option

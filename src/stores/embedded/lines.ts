@@ -203,8 +203,8 @@ export class EmbeddedLines {
     const counter = this.#rows.counter()
     // Since an exclusive claim was granted, no other claim has got a fence of its resource. The
     // counter may be higher because of other resources.
-    const isFree = first > (row.permits === EXCLUSIVE ? row.fence : counter)
-    if (!isFree || first === row.fence) return undefined
+    const above = row.permits === EXCLUSIVE ? row.fence : counter
+    if (first <= above) return undefined
     checkFences(first, count)
     this.#rows.setCounter(Math.max(counter, first + count - 1))
     return { fence: first, block: Math.max(row.block, count) }

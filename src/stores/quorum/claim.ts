@@ -14,10 +14,13 @@ import { leaseForMs, trustedUntil } from '../../contract/validity.js'
 import type { FenceHints } from './fence-hints.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
-import { Vote } from './vote.js'
+import type { Vote } from './vote.js'
+import { Votes } from './votes.js'
 
 /** A claim that gets no majority within this time, and up to twice as long, gives up. */
 const COLLECT_MS = 250
+/** Where the push of a grant gets lost, the engine asks after so long whether it has come. */
+const ASK_AGAIN_MS = 50
 /** The longest pause before a claim that got no majority is made anew. */
 const LONGEST_PAUSE_MS = 100
 /** How often a try that has the usher asks the others again: they may serve another try. */
@@ -28,6 +31,7 @@ const MOST_RAISES = 6
 /** How far above a newer fence the next attempt is: others may be on their way. */
 export const FENCE_STEP = 1000
 
+const ANSWERED = ['granted', 'busy', 'waiting', 'gone'] as const
 const BUSY: ClaimReply = { status: 'refused', reason: 'busy' }
 
 /**
@@ -59,7 +63,7 @@ export class QuorumClaim {
   /** The fence that a majority has acknowledged: of the hold, and the first behind its block. */
   fence = 0
   endFence = 0
-  readonly votes: readonly Vote[]
+  readonly votes: Votes
   /** The answer to the engine's call. */
   readonly answer: Promise<ClaimReply>
   /** Its permits were reduced since. */
@@ -92,7 +96,8 @@ export class QuorumClaim {
   ) {
     this.#context = context
     this.#startedAt = context.env.now()
-    this.votes = context.members.all.map((member) => new Vote(member))
+    const { all, majority } = context.members
+    this.votes = new Votes(all, majority)
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -108,10 +113,6 @@ export class QuorumClaim {
     return this.request.resource
   }
 
-  get #majority(): number {
-    return this.#context.members.majority
-  }
-
   /** Sends the claim to all members that vote. `adopts`: by member, the claim to adopt there. */
   start(adopts?: ReadonlyMap<Member, { id: string; fence: number }>): void {
     const { env, members } = this.#context
@@ -122,19 +123,15 @@ export class QuorumClaim {
     const floor = this.#floor()
     for (const member of voters) {
       if (adopts) this.#adopt(member, adopts.get(member), floor)
-      else this.#ask(this.#voteOf(member), mode === 'queue' && member !== this.usher ? 'try' : mode, floor)
+      else this.#ask(this.votes.of(member), mode === 'queue' && member !== this.usher ? 'try' : mode, floor)
     }
     this.#decide()
   }
 
   #adopt(member: Member, adopts: { id: string; fence: number } | undefined, floor: number): void {
-    const vote = this.#voteOf(member)
+    const vote = this.votes.of(member)
     if (adopts) this.#ask(vote, 'adopt', floor, adopts)
     else vote.state = 'gone'
-  }
-
-  #voteOf(member: Member): Vote {
-    return this.votes[member.index] as Vote
   }
 
   /** Above every fence that this client has seen, also its own. */
@@ -147,7 +144,9 @@ export class QuorumClaim {
     const { env } = this.#context
     const { member } = vote
     const sentAt = env.now()
-    const nonce = `${this.request.id}~${++this.#asks}`
+    // An earlier call may have arrived although its answer did not.
+    if (vote.state === 'failed') this.#giveBack(vote)
+    const nonce = `${this.request.id}.${++this.#asks}`
     vote.asked(nonce, sentAt)
     const { adopts: _adopts, ...request } = this.request
     const claim = { ...request, id: nonce, mode, floor, ...(adopts ? { adopts } : {}) }
@@ -185,7 +184,7 @@ export class QuorumClaim {
 
   /** A member told that it has promoted the claim. false: it has no such claim. */
   onGranted(member: Member, nonce: string, fence: number): boolean {
-    const vote = this.#voteOf(member)
+    const vote = this.votes.of(member)
     if (vote.nonce !== nonce || this.phase === 'over') return false
     // A late one belongs to an earlier stay in line.
     if (vote.canBeGranted(fence)) {
@@ -197,7 +196,7 @@ export class QuorumClaim {
 
   /** A member has revoked the claim. */
   onRevoked(member: Member, nonce: string): void {
-    const vote = this.#voteOf(member)
+    const vote = this.votes.of(member)
     if (vote.nonce !== nonce || this.phase === 'over') return
     // Also where the answer that grants it is still under way: that is given back.
     vote.state = 'gone'
@@ -209,34 +208,26 @@ export class QuorumClaim {
     if (this.usher === member && (this.phase === 'line' || this.phase === 'collecting')) this.#abandon()
   }
 
-  #count(...states: Vote['state'][]): number {
-    let count = 0
-    for (const { state } of this.votes) if (states.includes(state)) count++
-    return count
-  }
-
   /** Something is known that was not known before. */
   #decide(): void {
     if (this.phase === 'asking') this.#decideAsking()
     else if (this.phase === 'line') this.#decideInLine()
     else if (this.phase === 'collecting') this.#decideCollecting()
     else if (this.phase === 'agreeing') this.#decideAgreeing()
-    else if (this.phase === 'held' && this.#count('granted') < this.#majority) this.#lose()
+    else if (this.phase === 'held' && !this.votes.canBeMajority('granted')) this.#lose()
   }
 
   #decideAsking(): void {
-    const granted = this.#count('granted')
-    const asked = this.#count('asked')
-    const usher = this.usher && this.#voteOf(this.usher).state
+    const usher = this.usher && this.votes.of(this.usher).state
     const isQueued = this.request.mode === 'queue'
     if (usher === 'waiting' && isQueued) return this.#enterLine()
     // Others wait there, also where the other members have room for one more reader.
     if (usher === 'busy' && this.request.mode === 'try') return this.#refuse(this.#refusal ?? BUSY)
-    if (granted >= this.#majority) {
+    if (this.votes.canBeMajority('granted')) {
       // The usher may have promoted another claim: that one must not be overtaken.
       if (usher === 'asked' && !this.#isGraceOver) this.#waitForUsher()
       else this.#agree()
-    } else if (granted + asked < this.#majority) this.#noMajority()
+    } else if (!this.votes.canBeMajority('granted', 'asked')) this.#noMajority()
   }
 
   #waitForUsher(): void {
@@ -252,12 +243,11 @@ export class QuorumClaim {
   }
 
   #noMajority(): void {
-    const usher = this.usher && this.#voteOf(this.usher).state
+    const usher = this.usher && this.votes.of(this.usher).state
     // The usher has not said yet whether it is worth waiting.
     if (usher === 'asked' && this.request.mode === 'queue') return
-    const answered = this.#count('granted', 'busy', 'waiting', 'gone')
-    if (answered + this.#count('asked') < this.#majority) return this.fail(this.#unavailable())
-    if (answered < this.#majority) return
+    if (!this.votes.canBeMajority(...ANSWERED, 'asked')) return this.fail(this.#unavailable())
+    if (!this.votes.canBeMajority(...ANSWERED)) return
     if (this.#refusal) return this.#refuse(this.#refusal)
     if (this.request.mode === 'adopt') return this.#refuse({ status: 'refused', reason: 'gone' })
     if (this.request.mode === 'try') return this.#tryAgain(usher === 'granted')
@@ -292,7 +282,7 @@ export class QuorumClaim {
   }
 
   #decideInLine(): void {
-    const { state } = this.#voteOf(this.usher as Member)
+    const { state } = this.votes.of(this.usher as Member)
     if (state === 'granted') this.#collect()
     else if (state !== 'waiting') this.#lose()
   }
@@ -301,12 +291,12 @@ export class QuorumClaim {
   #collect(): void {
     const { env, members } = this.#context
     this.phase = 'collecting'
-    const usher = this.#voteOf(this.usher as Member)
+    const usher = this.votes.of(this.usher as Member)
     this.#placeUntil = Math.min(usher.until, trustedUntil(env.now(), this.request.presenceMs))
     this.#reply(this.waitingReply())
     const floor = this.#floor()
     for (const member of members.up) {
-      const vote = this.#voteOf(member)
+      const vote = this.votes.of(member)
       if (vote.state !== 'granted' && vote.state !== 'asked') this.#ask(vote, 'queue', floor)
     }
     members.watch()
@@ -315,41 +305,29 @@ export class QuorumClaim {
   }
 
   #decideCollecting(): void {
-    if (this.#voteOf(this.usher as Member).state === 'gone') return this.#abandon()
-    const granted = this.#count('granted')
-    if (granted >= this.#majority) this.#agree()
-    else if (granted + this.#count('asked', 'waiting') < this.#majority) this.#abandon()
+    if (this.votes.of(this.usher as Member).state === 'gone') return this.#abandon()
+    if (this.votes.canBeMajority('granted')) this.#agree()
+    else if (!this.votes.canBeMajority('granted', 'asked', 'waiting')) this.#abandon()
   }
 
   /** A majority has granted it: is there one fence that a majority has? */
   #agree(): void {
     this.phase = 'agreeing'
-    this.#setTimer(COLLECT_MS, () => this.#abandon())
-    this.#target = this.#highest()
+    this.#target = this.votes.highestFence
     this.#context.hints.answered(this.#hint, this.#target)
-    if (this.#hasTarget()) this.#hold()
-    else this.#raise()
-  }
-
-  #highest(): number {
-    let highest = 0
-    for (const { state, fence } of this.votes) if (state === 'granted') highest = Math.max(highest, fence)
-    return highest
-  }
-
-  #hasTarget(): boolean {
-    let exact = 0
-    for (const { state, fence } of this.votes) if (state === 'granted' && fence === this.#target) exact++
-    return exact >= this.#majority
+    if (this.votes.agreeOn(this.#target)) return this.#hold()
+    this.#setTimer(COLLECT_MS, () => this.#abandon())
+    this.#raise()
   }
 
   #decideAgreeing(): void {
-    if (this.#hasTarget()) return this.#hold()
+    if (this.votes.agreeOn(this.#target)) return this.#hold()
     if (this.#raisesUnderWay > 0) return
-    const granted = this.votes.filter(({ state, member }) => state === 'granted' && member.isUp)
-    const isPossible = granted.length + this.#count('asked', 'waiting') >= this.#majority
+    const granted = this.votes.granted.filter(({ member }) => member.isUp)
+    const { majority } = this.#context.members
+    const isPossible = granted.length + this.votes.count('asked', 'waiting') >= majority
     if (!isPossible || this.#raises >= MOST_RAISES) return this.#abandon()
-    if (granted.length < this.#majority) return
+    if (granted.length < majority) return
     // A newer fence was given out somewhere: only one above it can be agreed on.
     const newest = granted.reduce((most, vote) => Math.max(most, vote.fence, vote.newest), 0)
     if (newest > this.#target || granted.some((vote) => vote.newest >= this.#target))
@@ -361,37 +339,26 @@ export class QuorumClaim {
   #raise(): void {
     this.#raises++
     const target = this.#target
-    for (const vote of this.votes) {
-      if (vote.state !== 'granted' || vote.fence === target || !vote.member.isUp) continue
-      this.#raisesUnderWay++
-      void this.#beat(vote, { fences: { first: target, count: this.request.block } }).then(() => {
-        this.#raisesUnderWay--
-        this.#decide()
-      })
-    }
+    for (const vote of this.votes.granted)
+      if (vote.fence !== target && vote.member.isUp) void this.#raiseOn(vote, target)
     if (this.#raisesUnderWay === 0) this.#abandon()
   }
 
-  /** One beat to one member, outside a pulse. null: no answer. */
-  async #beat(vote: Vote, extra: Partial<Beat>): Promise<BeatReply | null> {
-    const { env } = this.#context
-    const sentAt = env.now()
-    const { nonce } = vote
-    const beat = { ...this.beatFor(vote), ...extra }
-    if (extra.fences) vote.raising(extra.fences.first)
+  async #raiseOn(vote: Vote, first: number): Promise<void> {
+    const { resource, leaseMs, presenceMs, block } = this.request
+    const { nonce, member } = vote
+    const sentAt = this.#context.env.now()
+    const beat: Beat = { resource, id: nonce, leaseMs, presenceMs, fences: { first, count: block } }
+    vote.raising(first)
+    this.#raisesUnderWay++
     try {
-      const [reply] = await vote.member.call((connection) => connection.pulse([beat]))
-      if (!reply || vote.nonce !== nonce || this.phase === 'over') return null
-      this.onBeat(vote, reply, sentAt)
-      return reply
+      const [reply] = await member.call((connection) => connection.pulse([beat]))
+      if (reply && vote.nonce === nonce) this.onBeat(vote, reply, sentAt)
     } catch {
-      return null
+      // The member rests from now on; the others may be enough.
     }
-  }
-
-  beatFor({ nonce }: Vote): Beat {
-    const { resource, leaseMs, presenceMs } = this.request
-    return { resource, id: nonce, leaseMs, presenceMs }
+    this.#raisesUnderWay--
+    this.#decide()
   }
 
   /** What a member has answered to a beat. */
@@ -419,9 +386,7 @@ export class QuorumClaim {
 
   /** Further fences, behind all that a member may have given to this claim. */
   nextFences(): number {
-    let first = this.endFence
-    for (const { state, fence } of this.votes) if (state === 'granted' && fence >= first) first = fence + 1
-    return first
+    return Math.max(this.endFence, this.votes.highestFence + 1)
   }
 
   /** Asks a member that does not have the claim, while the others hold it. */
@@ -435,28 +400,11 @@ export class QuorumClaim {
     return this.phase === 'held' && !this.isShrunk && mode !== 'adopt' && maxHoldMs === null
   }
 
-  /** The end of what a majority covers. */
-  get coveredUntil(): number {
-    const untils = this.votes.map(({ state, until }) => (state === 'granted' ? until : 0))
-    return untils.sort((a, b) => b - a)[this.#majority - 1] ?? 0
-  }
-
   heldReply(sentAt: number): Held {
-    const leaseMs = Math.max(0, leaseForMs(this.coveredUntil - sentAt))
+    const leaseMs = Math.max(0, leaseForMs(this.votes.coveredUntil - sentAt))
     const held = { status: 'held', fence: this.fence, leaseMs } as const
-    const isWanted = this.#isWanted()
+    const { isWanted } = this.votes
     return isWanted === undefined ? held : { ...held, isWanted }
-  }
-
-  /** undefined: a member cannot tell. */
-  #isWanted(): boolean | undefined {
-    let isWanted: boolean | undefined = false
-    for (const vote of this.votes) {
-      if (vote.state !== 'granted') continue
-      if (vote.isWanted) return true
-      if (vote.isWanted === undefined) isWanted = undefined
-    }
-    return isWanted
   }
 
   /** The present state, for a claim that is sent again. */
@@ -467,15 +415,16 @@ export class QuorumClaim {
   }
 
   waitingReply(): Waiting {
-    const vote = this.usher ? this.#voteOf(this.usher) : null
+    const vote = this.usher ? this.votes.of(this.usher) : null
     const { place } = vote ?? {}
     const isInLine = vote?.state === 'waiting' || vote?.state === 'granted'
+    const isCollecting = this.phase === 'collecting' || this.phase === 'agreeing'
     const leftMs = isInLine ? Math.min(vote.until, this.#placeUntil) - this.#context.env.now() : 0
     return {
       status: 'waiting',
       presenceMs: Math.max(0, leftMs),
-      isNext: place?.isNext ?? true,
-      freeInMs: place?.freeInMs ?? null,
+      isNext: isCollecting || (place?.isNext ?? true),
+      freeInMs: isCollecting ? ASK_AGAIN_MS : (place?.freeInMs ?? null),
       grantsAbove: place?.grantsAbove ?? 0,
       ...(place?.ahead === undefined ? {} : { ahead: place.ahead }),
     }
@@ -486,9 +435,9 @@ export class QuorumClaim {
     if (this.phase === 'over') return []
     this.phase = 'over'
     this.#cancelTimer()
-    // Nobody waits for the answer any more, unless it follows.
+    // If it was not answered, nobody waits for that any more.
     queueMicrotask(() => this.#reply(BUSY))
-    return this.votes.filter(({ isOwed }) => isOwed)
+    return this.votes.owed
   }
 
   #giveBack(vote: Vote): void {
@@ -511,9 +460,16 @@ export class QuorumClaim {
     this.#reply(reply)
   }
 
-  /** The majority, or the place in line, is gone. */
+  /**
+   * The majority, or the place in line, is gone. What other members have is given back a little
+   * later: another client may be about to adopt it there.
+   */
   #lose(): void {
-    this.#giveBackAll()
+    const owed = this.end()
+    const giveBack = (): void => {
+      for (const vote of owed) this.#giveBack(vote)
+    }
+    if (owed.length > 0) this.#context.env.timer(COLLECT_MS, giveBack, { keepAlive: false })
     this.#context.onLost(this)
   }
 

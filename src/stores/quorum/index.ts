@@ -85,8 +85,9 @@ function capabilitiesOf(stores: readonly Store[]): Capabilities {
     confirmHandOffs: all.some(({ confirmHandOffs }) => confirmHandOffs === true),
     ...(all.every(({ tellsWanted }) => tellsWanted !== undefined)
       ? {
+          // A waiter asks all members that are up, so it is enough if a majority of them tells.
           get tellsWanted() {
-            return all.every(({ tellsWanted }) => tellsWanted === true)
+            return all.filter(({ tellsWanted }) => tellsWanted === true).length > all.length / 2
           },
         }
       : {}),

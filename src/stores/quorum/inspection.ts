@@ -4,7 +4,7 @@ import type { Members } from './members.js'
 
 /** The engine's id of a claim, from its id on one member. */
 export function engineId(nonce: string): string {
-  const end = nonce.lastIndexOf('~')
+  const end = nonce.lastIndexOf('.')
   return end === -1 ? nonce : nonce.slice(0, end)
 }
 

@@ -37,7 +37,7 @@ export async function pulseClaims(
   let round = claimBeats.filter((each) => each !== null)
   for (let count = 1; round.length > 0; count++) {
     await send(env, members, round)
-    for (const each of round) takeFences(each, members.majority)
+    for (const each of round) takeFences(each)
     round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
   }
   for (const each of claimBeats) if (each?.claim.canJoin) joinMissing(each.claim)
@@ -126,16 +126,18 @@ async function tell(env: Env, member: Member, list: readonly MemberBeat[]): Prom
 }
 
 /** Whether a majority has reserved the fences; otherwise higher ones are asked for next. */
-function takeFences(each: ClaimBeat, majority: number): void {
+function takeFences(each: ClaimBeat): void {
   const { wanted, claim } = each
   if (!wanted || claim.phase !== 'held') return
-  const granted = claim.votes.filter(({ state }) => state === 'granted')
-  if (granted.filter(({ fence }) => fence === wanted.first).length >= majority) {
+  if (claim.votes.agreeOn(wanted.first)) {
     each.block = wanted.first
     each.wanted = null
     claim.endFence = wanted.first + wanted.count
   } else {
-    const newest = granted.reduce((most, { fence, newest }) => Math.max(most, fence, newest), wanted.first)
+    const newest = claim.votes.granted.reduce(
+      (most, { fence, newest }) => Math.max(most, fence, newest),
+      wanted.first,
+    )
     wanted.first = newest + FENCE_STEP
   }
 }

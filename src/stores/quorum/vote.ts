@@ -105,6 +105,8 @@ export class Vote {
       return true
     }
     if (!isPending && !this.#fences.includes(reply.fence)) return false
+    // The place in line may have been kept for longer than the hold lasts, where `maxHold` ends it.
+    if (isPending) this.until = 0
     this.state = 'granted'
     this.#take(reply.fence)
     this.newest = Math.max(this.newest, reply.newest ?? 0)

@@ -30,7 +30,7 @@ import {
 export { isNodeRedis, type NodeRedisCluster, type NodeRedisSingle } from './node-redis-client.js'
 
 const LOSSES = ['error', 'reconnecting', 'end'] as const
-/** Connections that are opened or lost: of a single server, of a Sentinel, of a node of a Cluster. */
+/** Connections that are opened or lost: of a single server, a Sentinel, or a node of a Cluster. */
 const LINKS = [
   ...LOSSES,
   'connect',

@@ -165,12 +165,18 @@ class Draw {
 
   #beat(target: FastCheck.Arbitrary<Target>): FastCheck.Arbitrary<BeatPlan> {
     const fc = this.#fc
+    const fences = fc.record({
+      first: fc.constantFrom('ahead', 'ahead', 'next', 'next', 'own', 'seen', 'never'),
+      count: fc.constantFrom(1, 3),
+      index: this.#index,
+    })
     return fc.record({
       target,
       leaseMs: this.#duration,
       presenceMs: this.#duration,
       permits: fc.constantFrom(undefined, undefined, 1, 1, 2, 5),
       block: fc.constantFrom(undefined, undefined, undefined, 1, 8),
+      fences: fc.option(fences, { nil: undefined, freq: 2 }),
     })
   }
 

@@ -7,6 +7,7 @@ import {
   floorOf,
   type HistoryScene,
   NEVER,
+  namedFence,
   seenFences,
   type TwinRequest,
   versionOf,
@@ -20,7 +21,7 @@ export interface TwinCall {
   /** What the call is given, for people. */
   readonly with: unknown
   /** The claims that the reply, or each of the replies, is about. */
-  readonly about?: readonly { readonly resource: string; readonly id: string }[]
+  readonly about?: readonly Pick<Beat, 'resource' | 'id' | 'fences'>[]
   toStore(connection: Connection): Promise<unknown>
   toModel(before: model.Model, now: number): model.Outcome<unknown>
 }
@@ -104,31 +105,48 @@ function resendCall(index: number, scene: HistoryScene): TwinCall | null {
   return again ? claimCall(again.client, again.request, scene) : null
 }
 
+/** A beat in the store's numbers and in the model's: they differ in the fences that it names. */
+interface TwinBeat {
+  readonly real: Beat
+  readonly modelled: Beat
+}
+
 function pulseCall(command: Of<'pulse'>, scene: HistoryScene): TwinCall {
   const client = scene.client(command.client)
-  const beats = command.beats.map((plan) => beatOf(plan, client, scene))
+  const beats: TwinBeat[] = []
+  for (const plan of command.beats) beats.push(twinBeat(plan, client, scene, beats))
+  const [real, modelled] = [beats.map((beat) => beat.real), beats.map((beat) => beat.modelled)]
   return {
     client,
     text: 'pulse',
-    with: beats,
-    about: beats,
-    toStore: (connection) => connection.pulse(beats),
-    toModel: (before, now) => model.pulse(before, now, beats),
+    with: real,
+    about: real,
+    toStore: (connection) => connection.pulse(real),
+    toModel: (before, now) => model.pulse(before, now, modelled),
   }
 }
 
-function beatOf(
-  { target, permits, block, ...durations }: BeatPlan,
+/**
+ * Only the first of several beats for one claim names fences: what it changes is not known before.
+ */
+function twinBeat(
+  { target, permits, block, fences, ...durations }: BeatPlan,
   client: HistoryClient,
   scene: HistoryScene,
-): Beat {
+  before: readonly TwinBeat[],
+): TwinBeat {
   const { resource, id } = findTarget(target, client.id, scene)
+  const beat = { resource, id, ...durations, ...(permits === undefined ? {} : { permits }) }
+  const isFirst = !before.some(({ real }) => real.resource === resource && real.id === id)
+  if (!fences || !scene.takesFences || !isFirst) {
+    const plain = { ...beat, ...(block === undefined ? {} : { block }) }
+    return { real: plain, modelled: plain }
+  }
+  const { real, modelled } = namedFence(fences, beat, before.length, scene)
+  const { count } = fences
   return {
-    resource,
-    id,
-    ...durations,
-    ...(permits === undefined ? {} : { permits }),
-    ...(block === undefined ? {} : { block }),
+    real: { ...beat, fences: { first: real, count } },
+    modelled: { ...beat, fences: { first: modelled, count } },
   }
 }
 

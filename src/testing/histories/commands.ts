@@ -25,12 +25,20 @@ export interface Terms {
   readonly block: number
 }
 
+/**
+ * Which fences a beat names: above all that were given, right above that of the claim (if it is
+ * exclusive; otherwise above all), that of the claim, one that was seen, or none that ever was.
+ */
+export type NamedFence = 'ahead' | 'next' | 'own' | 'seen' | 'never'
+
 export interface BeatPlan {
   readonly target: Target
   readonly leaseMs: number
   readonly presenceMs: number
   readonly permits: number | undefined
   readonly block: number | undefined
+  /** In place of a block, where the store takes them. */
+  readonly fences: { readonly first: NamedFence; readonly count: number; readonly index: number } | undefined
 }
 
 export type Command =

@@ -13,6 +13,8 @@ export interface Sight {
 
 /** Checked elsewhere, since stores choose them. */
 const CHOSEN_FIELDS = new Set(['grantsAbove', 'heirs', 'waitedMs'])
+/** Only whether it is there is compared. */
+const NEWEST_FIELD = 'newest'
 const DURATION_FIELDS = new Set(['leaseMs', 'presenceMs', 'freeInMs', 'ageMs', 'expiresInMs'])
 
 /**
@@ -46,7 +48,7 @@ function plainValue(value: unknown, clock: 'injected' | 'server'): unknown {
     !CHOSEN_FIELDS.has(key) && !(clock === 'server' && DURATION_FIELDS.has(key))
   const fields = Object.entries(value)
     .filter(([key, field]) => field !== undefined && isCompared(key))
-    .map(([key, field]) => [key, plainValue(field, clock)])
+    .map(([key, field]) => [key, key === NEWEST_FIELD ? true : plainValue(field, clock)])
   return Object.fromEntries(fields)
 }
 

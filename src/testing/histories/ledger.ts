@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { FLOOR_SKEW_MS } from '../../contract/constants.js'
+import type { Held } from '../../contract/store.js'
 import type { Given } from '../model.js'
 
 /**
@@ -39,6 +40,11 @@ export class Ledger {
   /** The highest fence that was given for the resource. */
   highest(resource: string): number {
     return this.#highest.get(this.#scopeOf(resource)) ?? 0
+  }
+
+  /** The highest fence that was given for any resource. */
+  get highestOfAll(): number {
+    return Math.max(0, ...this.#highest.values())
   }
 
   /** Learns from two values of the same shape, what the model expects and what the store gave. */
@@ -83,6 +89,12 @@ export class Ledger {
     this.#grantsAbove.set(`${resource} ${id}`, grantsAbove)
   }
 
+  /** Checks the answer to a beat that named fences. */
+  checkNamed(resource: string, first: number, { fence, newest }: Held): void {
+    if (newest === undefined) assert(fence === first, `the fence ${first} was named, but it is ${fence}`)
+    else assert(newest >= (this.#newestHold.get(resource) ?? 0), `the newest of ${resource} is not ${newest}`)
+  }
+
   /**
    * Fences up to that one are kept for others: nobody gets them, or one before them, from the store
    * any more.
@@ -112,11 +124,13 @@ export class Ledger {
       const scope = this.#scopeOf(name)
       const above = before.get(scope) ?? 0
       assert(Number.isSafeInteger(last), `a fence must be a safe integer: ${last}`)
-      assert(first > above, `a ${kind} of ${name} got ${first}, though ${above} had been given before`)
+      // The claim names it, and an exclusive one may have numbers that only others are beyond.
+      if (kind !== 'named')
+        assert(first > above, `a ${kind} of ${name} got ${first}, though ${above} had been given before`)
       const believed = Math.min(floor + 1, (wallMs + FLOOR_SKEW_MS) * 1000)
       assert(first >= believed, `a ${kind} of ${name} got ${first}, though its claimant had seen ${floor}`)
       this.#highest.set(scope, Math.max(this.highest(name), last))
-      if (kind === 'hold') this.#checkHold(name, id, first)
+      if (kind === 'hold' || kind === 'named') this.#checkHold(name, id, first)
     }
     for (const [index, entry] of fresh.entries())
       for (const later of fresh.slice(index + 1)) this.#checkPair(entry, later)
@@ -133,6 +147,7 @@ export class Ledger {
    */
   #checkPair(a: Entry, b: Entry): void {
     if (this.#scopeOf(a.name) !== this.#scopeOf(b.name)) return
+    if (a.name !== b.name && (a.kind === 'named' || b.kind === 'named')) return
     const story = `${a.kind} ${a.first}..${a.last} and ${b.kind} ${b.first}..${b.last} of ${b.name}`
     assert(a.last < b.first || b.last < a.first, `fences overlap: ${story}`)
     if (this.#scope !== 'group' && a.kind === 'hold' && b.kind === 'hold' && a.name === b.name)

@@ -47,6 +47,7 @@ class History {
   readonly #clock: VirtualProcess
   readonly #asked: HistoryScene['asked'] = []
   readonly #log: string[] = []
+  readonly #takesFences: boolean
   #model = model.emptyModel
 
   constructor(store: Store, world: VirtualWorld, clock: VirtualProcess, options: RunOptions) {
@@ -55,6 +56,7 @@ class History {
     this.#clock = clock
     this.#clients = new HistoryClients(store, CLIENTS, options.patience)
     this.#ledger = new Ledger(options.fences)
+    this.#takesFences = store.capabilities.takesFences === true
   }
 
   async step(command: Command): Promise<void> {
@@ -69,9 +71,10 @@ class History {
     this.#log.push(`      → ${show(reply)}`)
     this.#model = outcome.model
     await this.#compare(reply, outcome)
-    for (const [index, { resource, id }] of (call.about ?? []).entries()) {
+    for (const [index, { resource, id, fences }] of (call.about ?? []).entries()) {
       const answer = [reply].flat()[index] as ClaimReply | BeatReply
       if (answer.status === 'waiting') this.#ledger.promise(resource, id, answer.grantsAbove)
+      if (answer.status === 'held' && fences) this.#ledger.checkNamed(resource, fences.first, answer)
     }
   }
 
@@ -179,6 +182,7 @@ class History {
       asked: this.#asked,
       now: this.#clock.now(),
       wallMs: this.#clock.wallMs(),
+      takesFences: this.#takesFences,
       client: (index) => this.#clients.at(index),
     }
   }

@@ -1,7 +1,8 @@
+import { EXCLUSIVE, FLOOR_SKEW_MS } from '../../contract/constants.js'
 import type { ClaimRequest } from '../../contract/store.js'
 import * as model from '../model.js'
 import type { HistoryClient } from './clients.js'
-import { type Floor, RESOURCES, type Target } from './commands.js'
+import { type Floor, type NamedFence, RESOURCES, type Target } from './commands.js'
 import type { Ledger } from './ledger.js'
 
 /** What is known of a history so far. */
@@ -12,6 +13,8 @@ export interface HistoryScene {
   readonly asked: { readonly client: number; readonly request: TwinRequest }[]
   readonly now: number
   readonly wallMs: number
+  /** Whether the store takes the fences that a beat names. */
+  readonly takesFences: boolean
   client(index: number): HistoryClient
 }
 
@@ -27,6 +30,9 @@ export interface TwinNumber {
   readonly modelled: number
 }
 
+/** More than a store's counter moves by itself within a history. */
+const FAR_AHEAD = 100_000_000
+
 /** No store ever gave it. */
 export const NEVER: TwinNumber = { real: 1, modelled: -1 }
 
@@ -34,6 +40,26 @@ export function floorOf(floor: Floor, resource: string, { ledger, wallMs }: Hist
   if (floor === 'none') return 0
   if (floor === 'absurd') return Math.floor(wallMs * 1000) + 3_600_000_000
   return ledger.highest(resource) + (floor === 'ahead' ? 10_000_000 : 0)
+}
+
+/** The fence that the beat at this place of a pulse names for its claim. */
+export function namedFence(
+  { first: name, index }: { readonly first: NamedFence; readonly index: number },
+  { resource, id }: { readonly resource: string; readonly id: string },
+  place: number,
+  scene: HistoryScene,
+): TwinNumber {
+  const { ledger, model, wallMs } = scene
+  const claim = model.claims.find(({ request }) => request.resource === resource && request.id === id)
+  const own = claim && claim.fence !== null ? twin(claim.fence, scene) : NEVER
+  const seen = seenFences(scene, resource)
+  if (name === 'own') return own
+  if (name === 'never') return NEVER
+  if (name === 'seen') return seen[index % Math.max(1, seen.length)] ?? NEVER
+  if (name === 'next' && own !== NEVER && claim?.permits === EXCLUSIVE)
+    return { real: own.real + 1, modelled: own.modelled + 0.5 }
+  const newest = Math.max(ledger.highestOfAll, Math.ceil((wallMs + FLOOR_SKEW_MS) * 1000))
+  return { real: newest + FAR_AHEAD * (place + 1), modelled: Infinity }
 }
 
 export function versionOf(
@@ -69,7 +95,7 @@ export function findTarget({ among, index }: Target, clientId: string, scene: Hi
 
 /** Of one resource: a store that counts per resource may give the same number for another one. */
 export function seenFences(scene: HistoryScene, resource: string): TwinNumber[] {
-  return numbersGiven(scene, (given) => given.kind === 'hold' && given.name === resource)
+  return numbersGiven(scene, ({ kind, name }) => (kind === 'hold' || kind === 'named') && name === resource)
 }
 
 function numbersGiven(scene: HistoryScene, isMeant: (given: model.Given) => boolean): TwinNumber[] {

@@ -24,9 +24,9 @@ export interface ModelClaim {
   deadline: number
 }
 
-/** What a store's number was given for. */
+/** What a store's number was given for; `named`: the beat of a hold has asked for it. */
 export interface Given {
-  readonly kind: 'hold' | 'block' | 'version'
+  readonly kind: 'hold' | 'named' | 'block' | 'version'
   /** The resource, or the key. */
   readonly name: string
   /** The claim that it was given to; none for a version. */
@@ -127,6 +127,11 @@ function grant(draft: Draft, each: ModelClaim): number {
 /** Gives the next number: its place in the order of giving, which is the new length of the list. */
 export function give(draft: Draft, given: Given): number {
   return draft.given.push(given)
+}
+
+/** The newest fence of a resource. */
+export function newestOf(draft: Draft, resource: string): number {
+  return 1 + draft.given.findLastIndex(({ kind, name }) => kind !== 'version' && name === resource)
 }
 
 export function newClaim(

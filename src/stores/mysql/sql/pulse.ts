@@ -45,7 +45,7 @@ export function pulseRoutine(names: MysqlNames): string {
   const takeFences = `
         IF v_from IS NOT NULL AND v_fence > 0 THEN
           SELECT fence, permits INTO v_fence, v_permits FROM ${claim} WHERE line = v_line AND place = v_place;
-          IF v_from <> v_fence AND v_from > IF(v_permits = ${EXCLUSIVE}, v_fence, v_last) THEN${refuseTooHigh('v_from', 'v_size')}
+          IF v_from > IF(v_permits = ${EXCLUSIVE}, v_fence, v_last) THEN${refuseTooHigh('v_from', 'v_size')}
             UPDATE ${claim} SET fence = v_from, block = GREATEST(block, v_size) WHERE line = v_line AND place = v_place;
             SET v_fence = v_from, v_last = GREATEST(v_last, v_from + v_size - 1);
           END IF;

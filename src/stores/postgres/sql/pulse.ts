@@ -82,7 +82,7 @@ DECLARE
   c holdfast.claim;
 BEGIN
   SELECT * INTO c FROM holdfast.claim d WHERE d.line = t.id AND d.id = p_id AND d.expires > t.now;
-  IF c.fence IS NULL OR p_first = c.fence OR p_first <= (CASE WHEN c.permits = ${EXCLUSIVE} THEN c.fence ELSE t.last END) THEN
+  IF c.fence IS NULL OR p_first <= (CASE WHEN c.permits = ${EXCLUSIVE} THEN c.fence ELSE t.last END) THEN
     RETURN t;
   ELSIF ${isFenceTooHigh('p_first', 'p_count')} THEN
     RAISE EXCEPTION '${FENCE_LIMIT}';

@@ -29,7 +29,7 @@ local function prepare()
 ${lineLua}
   -- Since an exclusive claim was granted, no other claim has got a fence of this line.
   local function takeFences(row, first, count)
-    if first == row.fence or first <= (row.permits == ${EXCLUSIVE} and row.fence or line.last) then return end
+    if first <= (row.permits == ${EXCLUSIVE} and row.fence or line.last) then return end
     local newest = first + (count - 1)
     if newest > ${HIGHEST_FENCE} then error('${FENCE_LIMIT}') end
     row.fence, row.block, line.last = first, math.max(row.block, count), math.max(line.last, newest)
