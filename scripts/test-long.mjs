@@ -1,6 +1,6 @@
 // npm run test:long: the generated and simulated runs, many more of them than in the suite. A
 // failure prints its seed. npm run test:long -- --worlds 100000 [--seed FIRST] [--jobs N] [--node
-// PATH]: only simulated worlds, in several processes.
+// PATH] [--quorum]: only simulated worlds, in several processes, with one server or a quorum.
 import { parseArgs } from 'node:util'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { runWorlds } from './worlds.mjs'
@@ -11,6 +11,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     jobs: { type: 'string' },
     node: { type: 'string' },
+    quorum: { type: 'boolean' },
   },
 })
 ensureInstalled()
@@ -25,6 +26,7 @@ function runSuites() {
     'test/engine/heirs-simulation.test.ts',
     'test/engine/mixed-simulation.test.ts',
     'test/engine/arrival.test.ts',
+    'test/stores/quorum-simulation.test.ts',
     'test/contract/histories.test.ts',
     'test/stores/sqlite-histories.test.ts',
   ]

@@ -1,7 +1,8 @@
 // A process that simulates the world of each seed that it is sent, and answers with what happened
 // in it.
-import { simulate } from 'holdfast/testing'
+import { simulate, simulateQuorum } from 'holdfast/testing'
 
+const run = process.argv.includes('--quorum') ? simulateQuorum : simulate
 /** Half of the worlds are mixed; the others have one kind of load, as in the suite. */
 const KINDS = [
   { isMixed: true },
@@ -24,7 +25,7 @@ async function outcomeOf(options) {
   // Timeouts are a part of every world, and nobody reads the stacks of their errors.
   Error.stackTraceLimit = 0
   try {
-    return { tally: await simulate(options) }
+    return { tally: await run(options) }
   } catch {
     return { error: await explained(options) }
   }
@@ -34,7 +35,7 @@ async function outcomeOf(options) {
 async function explained(options) {
   Error.stackTraceLimit = usualDepth
   try {
-    await simulate(options)
+    await run(options)
     return 'it passed when it was run again, so that it does not depend on the seed alone'
   } catch (error) {
     const { cause } = error

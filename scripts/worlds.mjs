@@ -11,8 +11,9 @@ const MOST_FAILURES = 5
 const HUNG_AFTER_MS = 300_000
 
 /** Gives the exit code. Values are those of the command line. */
-export async function runWorlds({ worlds, seed, jobs = availableParallelism(), node = process.execPath }) {
-  const run = new Run(Number(seed), Number(worlds))
+export async function runWorlds(values) {
+  const { worlds, seed, quorum = false, jobs = availableParallelism(), node = process.execPath } = values
+  const run = new Run(Number(seed), Number(worlds), quorum ? ['--quorum'] : [])
   const progress = setInterval(() => run.tellProgress(), PROGRESS_EVERY_MS)
   try {
     await Promise.all(Array.from({ length: Math.min(Number(jobs), run.count) }, () => runWorker(run, node)))
@@ -29,7 +30,7 @@ export async function runWorlds({ worlds, seed, jobs = availableParallelism(), n
  */
 async function runWorker(run, node) {
   for (let seed = run.nextSeed(); seed !== undefined; ) {
-    const child = fork(WORKER, [], { execPath: node })
+    const child = fork(WORKER, run.kind, { execPath: node })
     const isAlive = await new Promise((resolve) => {
       let hung
       const give = () => {
@@ -69,11 +70,13 @@ class Run {
   #sum = {}
   #startedAt = performance.now()
 
-  constructor(first, count) {
+  /** `kind`: the options that the worlds depend on, besides their seeds. */
+  constructor(first, count, kind) {
     if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count) || count < 1)
       throw new Error('--worlds and --seed take whole numbers: --worlds 100000 --seed 1')
     this.#first = first
     this.count = count
+    this.kind = kind
   }
 
   /** undefined: there is nothing more to do. */
@@ -89,7 +92,7 @@ class Run {
     if (error === undefined) return
     this.failures.push(seed)
     console.log(`\nThe world with seed ${seed} failed: ${error}`)
-    console.log(`  Again: npm run test:long -- --worlds 1 --seed ${seed}`)
+    console.log(`  Again: npm run test:long -- ${['--worlds 1', ...this.kind].join(' ')} --seed ${seed}`)
   }
 
   tellProgress() {

@@ -1,10 +1,11 @@
+import type { Duration } from '../base/duration.js'
 import { invalid } from '../base/errors.js'
 import type { Store } from '../contract/store.js'
 import { quorum } from '../stores/quorum/index.js'
 import { type RedisClient, redis } from '../stores/redis/index.js'
 
 /** One client: that server, Sentinel or Cluster. Several: a majority of them decides. */
-export function storeOf(clients: ReadonlySet<RedisClient>): Store {
+export function storeOf(clients: ReadonlySet<RedisClient>, longestDuration: Duration = '10m'): Store {
   const members = Array.from(clients, (client) => redis(client))
   const [first] = members
   if (!first) throw invalid('Redlock must be instantiated with at least one redis client.')
@@ -13,7 +14,7 @@ export function storeOf(clients: ReadonlySet<RedisClient>): Store {
     throw invalid(
       `Redlock got ${members.length} clients, but a majority needs an odd number: ${members.length} servers survive no more failures than ${members.length - 1}. Give one client, or three, five or seven of independent servers`,
     )
-  return quorum(members)
+  return quorum(members, { longestLease: longestDuration })
 }
 
 /** Ends the connections of the caller's own clients. */

@@ -14,9 +14,10 @@ export class Core {
   readonly locks: Holdfast
   readonly #clients: ReadonlySet<RedisClient>
 
-  constructor(clients: ReadonlySet<RedisClient>, { space, storeTimeout }: HoldfastSettings) {
+  constructor(clients: ReadonlySet<RedisClient>, settings: HoldfastSettings) {
+    const { space, storeTimeout, longestDuration } = settings
     this.#clients = clients
-    this.locks = new Holdfast(storeOf(clients), { space, storeTimeout })
+    this.locks = new Holdfast(storeOf(clients, longestDuration), { space, storeTimeout })
   }
 
   /** Waits in line as long as the settings say. The lock is renewed, until it is let lapse. */

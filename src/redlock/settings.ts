@@ -29,6 +29,11 @@ export interface HoldfastSettings {
   readonly space?: string | undefined
   /** How long the servers may be silent before a call fails. Default `'10s'`. */
   readonly storeTimeout?: Duration | undefined
+  /**
+   * With several clients: no lock may last longer, and a server that has lost its data takes part
+   * again after so long. The same in all processes. Default `'10m'`.
+   */
+  readonly longestDuration?: Duration | undefined
 }
 
 /** Some of the settings. */

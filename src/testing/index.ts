@@ -2,5 +2,6 @@ export { type BehaviourReport, conformanceBehaviours, conformanceCases } from '.
 export type { ConformanceCase, ConformanceSubject, Venue } from './conformance/suite.js'
 export { type HistoryOptions, storeHistories } from './histories.js'
 export { type Cut, type Faults, type LossyOptions, type LossyStore, lossyStore } from './network.js'
+export { type QuorumSimulationOptions, type QuorumTally, simulateQuorum } from './quorum-simulation.js'
 export { type SimulationOptions, simulate, type Tally } from './simulation.js'
 export { type ProcessOptions, VirtualProcess, VirtualWorld, type WorldOptions } from './virtual-env.js'

@@ -3,7 +3,7 @@ import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimReply, ClaimRequest, Connection, Granted, Push } from '../../src/contract/store.js'
 import { type LossyOptions, type LossyStore, lossyStore } from '../../src/testing/network.js'
 import { MemberConnection } from '../../src/testing/simulation/members/connection.js'
-import { Ledger } from '../../src/testing/simulation/members/ledger.js'
+import { MemberLedger } from '../../src/testing/simulation/members/ledger.js'
 import {
   type Kept,
   type MemberFault,
@@ -28,7 +28,7 @@ class Stage {
 
   constructor({ kind = 'volatile', fault = {}, ...options }: StageOptions = {}) {
     const process = this.world.env({ name: 'm1' })
-    this.server = new MemberServer({ process, ledger: new Ledger(3), kind, fault })
+    this.server = new MemberServer({ process, ledger: new MemberLedger(3), kind, fault })
     this.network = lossyStore(this.server.store, this.world, {
       server: process,
       latencyMs: [5, 5],

@@ -198,7 +198,7 @@ describeOn('redis', 'holdfast/redlock on a Cluster', () => {
     const client = new Cluster(nodes)
     const redlock = new Redlock([client])
     const names = ['a', 'b', 'c', 'd']
-    const masters = names.map((name) => cluster.masterOf(name))
+    const masters = await Promise.all(names.map((name) => cluster.masterOf(name)))
     expect(new Set(masters).size).toBeGreaterThan(1)
     const lock = await redlock.acquire(names, 60_000)
     const error = await reasonOf(redlock.acquire(['e', 'd'], 1000, { retryCount: 0 }))

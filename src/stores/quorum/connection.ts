@@ -24,10 +24,10 @@ import { QuorumClaim, type QuorumClaimContext } from './claim.js'
 import { FenceHints } from './fence-hints.js'
 import { engineId, Inspection } from './inspection.js'
 import type { Member } from './member.js'
+import { MemberReleases } from './member-releases.js'
 import { Members, type MembersOptions } from './members.js'
 import { pulseClaims } from './pulse.js'
 import { Register } from './register.js'
-import { Releases } from './releases.js'
 
 export interface QuorumOptionsInMs extends MembersOptions {
   readonly env: Env
@@ -40,7 +40,7 @@ export class QuorumConnection implements Connection {
   readonly #options: QuorumOptionsInMs
   readonly #client: ClientContext
   readonly #members: Members
-  readonly #releases: Releases
+  readonly #releases: MemberReleases
   readonly #register: Register
   readonly #inspection: Inspection
   readonly #context: QuorumClaimContext
@@ -61,7 +61,7 @@ export class QuorumConnection implements Connection {
       onUp: (member) => this.#releases.flush(member),
       awaited: () => this.#awaited(),
     })
-    this.#releases = new Releases(env, this.#members, options.longestLeaseMs)
+    this.#releases = new MemberReleases(env, this.#members, options.longestLeaseMs)
     this.#register = new Register(env, this.#members)
     this.#inspection = new Inspection(this.#members)
     this.#context = {

@@ -3,7 +3,7 @@ import { FLOOR_SKEW_MS } from '../../contract/constants.js'
 
 /** Covers the way to a member, and clocks that are a little apart. */
 const FIRST_LEAD_US = 20_000
-/** A fence that is further above the hint comes from a clock that is ahead, not from other claims. */
+/** A fence that is further above the hint comes from a clock that is ahead, not from a claim. */
 const MARGIN_US = 10_000
 /** Members believe a floor only up to the permitted skew. */
 const LONGEST_LEAD_US = (FLOOR_SKEW_MS * 1000) / 2

@@ -4,7 +4,7 @@ import type { Member } from './member.js'
 /** Where the records of members are kept: a space of its own, the same for all clients. */
 export const MEMBERS_SPACE = 'holdfast quorum'
 const RECORD_KEY = 'member'
-/** A set that seems new is founded with all its members; for one that is missing it waits so long. */
+/** A set that seems new is founded with all its members; it waits so long for a missing one. */
 const FOUNDING_PATIENCE_MS = 10_000
 /** How often a record is looked at again that other clients change at the same time. */
 const MOST_LOOKS = 10

@@ -40,7 +40,8 @@ export async function pulseClaims(
     for (const each of round) takeFences(each)
     round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
   }
-  for (const each of claimBeats) if (each?.claim.canJoin) joinMissing(each.claim)
+  // A hold that is left to lapse is not asked for again.
+  for (const each of claimBeats) if (each?.claim.canJoin && each.beat.leaseMs > 0) joinMissing(each.claim)
   return claimBeats.map((each) => replyTo(each, claims, sentAt))
 }
 

@@ -50,7 +50,7 @@ export class Register {
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     const chosen = this.#chosen(await this.#look(key, watch))
     if (chosen) return stateOf(chosen)
-    // A write is under way, or was left half-done: it is completed, so that no later read goes back.
+    // A write is under way, or was left half-done: it is completed, or a later read could go back.
     const { current } = await this.#round(key, (cell) => cell)
     return current
   }

@@ -1,6 +1,6 @@
 import { VirtualWorld } from '../virtual-env.js'
 import { type LoadOptions, mixedLoad, plainLoad } from './load.js'
-import { Members, type MemberTerms, type PlantedFault } from './members/backend.js'
+import { MemberServers, type MemberTerms, type PlantedFault } from './members/backend.js'
 import type { MemberTally } from './members/ledger.js'
 import { Simulation } from './simulation.js'
 import type { Tally } from './witness.js'
@@ -30,7 +30,7 @@ export async function runQuorumWorld(
   const { processes, ...load } = isMixed ? mixedLoad(options, world.stream('mix')) : plainLoad(options)
   const random = world.stream('faults')
   const terms = memberTerms(options.members, world.stream('members'))
-  const backend = new Members({ world, random, isMixed, planted, ...terms })
+  const backend = new MemberServers({ world, random, isMixed, planted, ...terms })
   const simulation = new Simulation({ world, random, backend, lease: USUAL_LEASE_MS, ...load })
   const tally = await simulation.run({ seed, processes, faultyMs })
   return { ...tally, ...backend.ledger.total() }

@@ -53,6 +53,8 @@ export async function rollCall(
   // If it fails after the limit, that has been told.
   all.catch(() => {})
   await world.run(world.timeMs + SERVED_WITHIN_MS)
+  // A violation also keeps others from being served, and says more.
+  witness.check()
   assert.deepEqual([...unserved], [], `not served within ${SERVED_WITHIN_MS} ms without any fault`)
   await world.until(all)
 }

@@ -1,9 +1,19 @@
+import type {
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  Granted,
+  Held,
+  Store,
+} from '../../../src/contract/store.js'
 import { driftMs } from '../../../src/contract/validity.js'
-import type { BeatReply, ClaimReply, ClaimRequest, Granted, Held, Store } from '../../../src/contract/store.js'
 import type { PlantedFault } from '../../../src/testing/simulation/members/backend.js'
 import type { VirtualProcess } from '../../../src/testing/virtual-env.js'
 import { registerMember } from './register-member.js'
 import { wrapped } from './wrapped.js'
+
+/** Longer than the shortest leases, and shorter than members may be silent. */
+const LONGEST_LATE_MS = 500
 
 /** Validity counts from the answer of the quorum, and not from the sending. */
 export function countedFromAnswer(): PlantedFault {
@@ -83,9 +93,32 @@ function longest<R extends ClaimReply | BeatReply>(reply: R, ms: number): R {
   return { ...reply, leaseMs: Math.max(leaseMs, ms - driftMs(ms)) }
 }
 
+/**
+ * No fault: the answers of all members to some claims come just after a short lease is over. Then
+ * the engine has to ask whether the hold is still there.
+ */
+export function lateAnswers(): PlantedFault {
+  const pause = (process: VirtualProcess, ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      process.timer(ms, resolve, { keepAlive: false })
+    })
+  const isLate = (id: string): boolean => Number(/\d+(?=~)/.exec(id)?.[0] ?? 0) % 3 === 0
+  return {
+    alterMember: (store, process) =>
+      wrapped(store, () => ({
+        async claim(inner, request) {
+          const reply = await inner.claim(request)
+          if (request.leaseMs < LONGEST_LATE_MS && isLate(request.id)) await pause(process, request.leaseMs)
+          return reply
+        },
+      })),
+  }
+}
+
 /** A member that claims again what has lapsed, when it is asked to renew it. */
 export function recreating(): PlantedFault {
   return {
+    ...lateAnswers(),
     alter: (store) => {
       const known = new Map<string, { request: ClaimRequest; fence: number; inner: number }>()
       return wrapped(store, () => ({

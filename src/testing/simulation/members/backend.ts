@@ -4,7 +4,7 @@ import { type LossyStore, lossyStore } from '../../network.js'
 import type { VirtualProcess, VirtualWorld } from '../../virtual-env.js'
 import { type Backend, LATENCY_MS, MOST_DRIFT, pauseFor, randomCut, randomWeather } from '../backend.js'
 import { MemberConnection } from './connection.js'
-import { Ledger } from './ledger.js'
+import { MemberLedger } from './ledger.js'
 import { type Kept, type MemberFault, type MemberKind, MemberServer } from './server.js'
 
 /** How the members of a world differ, and what their restarts lose. */
@@ -14,7 +14,10 @@ export interface MemberTerms {
   readonly longestLeaseMs: number
   /** How far each wall clock may be off, to both sides. */
   readonly skewMs: number
-  /** What restarts may leave. Where a member may lose its counter, clocks must keep fences in order. */
+  /**
+   * What restarts may leave. Where a member may lose its counter, the clocks must keep fences in
+   * order.
+   */
   readonly kept: readonly Kept[]
 }
 
@@ -26,7 +29,7 @@ export interface PlantedFault extends MemberFault {
   alterMember?(store: Store, process: VirtualProcess): Store
 }
 
-interface MembersContext extends MemberTerms {
+interface ServersContext extends MemberTerms {
   readonly world: VirtualWorld
   readonly random: () => number
   readonly isMixed: boolean
@@ -40,26 +43,27 @@ interface Member {
 
 /** A process gives up on a member that is silent for longer than one of these. */
 const MEMBER_TIMEOUTS_MS = [200, 500, 1000]
+const CALM = { lossRate: 0, pushLossRate: 0, doubleRate: 0, lateRate: 0, hangRate: 0, latencyMs: LATENCY_MS }
 const KINDS: readonly MemberKind[] = ['volatile', 'volatile', 'durable', 'durable', 'steady']
 /** The members are far more often disturbed than the one server of other worlds. */
 const DISTURBED_AT_ONCE = 2
 
 /** Independent servers, each behind its own bad network, under one quorum store. */
-export class Members implements Backend {
-  readonly #context: MembersContext
-  readonly #ledger: Ledger
+export class MemberServers implements Backend {
+  readonly #context: ServersContext
+  readonly #ledger: MemberLedger
   readonly #members: Member[]
   /** Those that are about to restart, or down. */
   readonly #failing = new Set<MemberServer>()
   #isCalm = false
 
-  constructor(context: MembersContext) {
+  constructor(context: ServersContext) {
     this.#context = context
-    this.#ledger = new Ledger(context.members)
+    this.#ledger = new MemberLedger(context.members)
     this.#members = Array.from({ length: context.members }, (_, index) => this.#member(`m${index + 1}`))
   }
 
-  get ledger(): Ledger {
+  get ledger(): MemberLedger {
     return this.#ledger
   }
 
@@ -88,9 +92,13 @@ export class Members implements Backend {
     }
   }
 
+  /** Mostly it is bad at few members at a time, so that locks are granted all the while. */
   changeWeather(): void {
     const { random, isMixed } = this.#context
-    for (const { network } of this.#members) if (random() < 0.5) network.set(randomWeather(random, isMixed))
+    for (const { network } of this.#members) {
+      const weather = randomWeather(random, isMixed)
+      network.set(random() < 0.3 ? weather : CALM)
+    }
   }
 
   heal(): void {
@@ -131,6 +139,7 @@ export class Members implements Backend {
   #restart(server: MemberServer, mostMs: number): void {
     const { random, world, kept } = this.#context
     const others = this.#members.filter((each) => each.server !== server)
+    if (this.#isCalm) return
     const ailing = others.filter((each) => this.#failing.has(each.server) || each.server.isBlank).length
     if (this.#failing.has(server) || ailing + 1 > (this.#members.length - 1) / 2) return
     const all = kept.filter((each) => server.mayKeep(each))
@@ -147,6 +156,8 @@ export class Members implements Backend {
       world.after(downMs ?? 0, () => {
         this.#failing.delete(server)
         server.start(left)
+        // Some come up, and go down again at once.
+        if (random() < 0.3) world.after(random() * 100, () => this.#restart(server, mostMs))
       })
     })
   }

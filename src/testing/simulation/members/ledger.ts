@@ -17,7 +17,7 @@ export interface MemberTally {
 }
 
 /** Counts what the members of one world answer. */
-export class Ledger {
+export class MemberLedger {
   readonly #tally: MemberTally = {
     majorities: 0,
     raises: 0,

@@ -12,7 +12,7 @@ import type {
 } from '../../../contract/store.js'
 import { memory } from '../../../stores/memory/index.js'
 import type { VirtualProcess } from '../../virtual-env.js'
-import type { Ledger } from './ledger.js'
+import type { MemberLedger } from './ledger.js'
 import { Session, type SessionServer } from './session.js'
 
 /**
@@ -39,7 +39,7 @@ export interface MemberFault {
 
 interface MemberContext {
   readonly process: VirtualProcess
-  readonly ledger: Ledger
+  readonly ledger: MemberLedger
   readonly kind: MemberKind
   readonly fault: MemberFault
 }

@@ -12,7 +12,7 @@ interface Owed {
 }
 
 /** Tells the members what this client no longer has. What cannot be told is told later. */
-export class Releases {
+export class MemberReleases {
   readonly #env: Env
   readonly #members: Members
   readonly #longestLeaseMs: number
