@@ -82,19 +82,27 @@ async function hotLock(client, plan) {
 }
 
 /** Beside SET NX PX and a compare-and-delete, through the same client. */
-async function besideBare(kind, client, barePair, plan) {
+async function besideBare(kind, client, bare, plan) {
   const locks = new Holdfast(redis(client))
   const mutexes = Array.from({ length: TASKS }, (_, task) => locks.mutex(`lock-${task}`))
   const one = await beside(
     plan,
     () => serial(plan.sliceMs, () => pairOf(mutexes[0])),
-    () => serial(plan.sliceMs, () => barePair(0)),
+    () => serial(plan.sliceMs, () => bare.pair(0)),
   )
   line(`Redis, one pair after the other, ${kind}`, one, 'SET NX PX', GOALS.serial)
+  const { ratio } = await beside(
+    plan,
+    () => serial(plan.sliceMs, () => bare.leastPair(0)),
+    () => serial(plan.sliceMs, () => bare.pair(0)),
+  )
+  console.log(
+    `    ${ratio.toPrecision(3)} by bare scripts that only read the clock, and read and write one field`,
+  )
   const many = await beside(
     plan,
     () => together(plan.sliceMs, TASKS, (task) => pairOf(mutexes[task])),
-    () => together(plan.sliceMs, TASKS, (task) => barePair(task)),
+    () => together(plan.sliceMs, TASKS, (task) => bare.pair(task)),
   )
   line(`Redis, ${TASKS} tasks on ${TASKS} locks, ${kind}`, many, 'SET NX PX', GOALS.many)
   await locks.close()

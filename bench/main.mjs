@@ -2,7 +2,18 @@
 // moment; only the ratios mean something.
 import { parseArgs } from 'node:util'
 
-const SUITES = ['core', 'embedded', 'redis', 'zookeeper', 'postgres', 'mysql', 'cohort', 'holds', 'fleet']
+const SUITES = [
+  'core',
+  'embedded',
+  'redis',
+  'quorum',
+  'zookeeper',
+  'postgres',
+  'mysql',
+  'cohort',
+  'holds',
+  'fleet',
+]
 
 const { values, positionals } = parseArgs({
   options: {

@@ -40,18 +40,26 @@ export async function contended({ suite, name, folder, processes, tasks, turns, 
  * The same for a while. `evenness` is the number of turns of the least-served task over that of the
  * most-served.
  */
-export async function contendedFor({ name, folder, processes, tasks, ms }) {
+export async function contendedFor({ suite = 'cohort', name, folder, processes, tasks, ms }) {
   const children = Array.from({ length: processes }, () =>
-    fork(join(import.meta.dirname, 'worker.mjs'), ['cohort', name, folder, String(tasks), `${ms}ms`]),
+    fork(join(import.meta.dirname, 'worker.mjs'), [suite, name, folder, String(tasks), `${ms}ms`]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))
   const results = children.map((child) => once(child, 'message'))
   for (const child of children) child.send('go')
+  const stop = setTimeout(() => {
+    for (const child of children) if (child.connected) child.send('stop')
+  }, ms + LONGEST_MS)
   const done = (await Promise.all(results)).flatMap(([message]) => message)
+  clearTimeout(stop)
   await Promise.all(children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined)))
   const turns = done.map((task) => task.turns)
   const grants = turns.reduce((sum, each) => sum + each, 0)
-  return { grants, perSecond: grants / (ms / 1000), evenness: Math.min(...turns) / Math.max(...turns) }
+  return {
+    grants,
+    perSecond: grants / (ms / 1000),
+    evenness: grants && Math.min(...turns) / Math.max(...turns),
+  }
 }
 
 /**

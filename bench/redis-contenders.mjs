@@ -38,11 +38,11 @@ export const redisContenders = {
   // no fence, no waiting.
   'raw ioredis': async (where) => {
     const client = new Redis(where)
-    return { pair: bareIoredis(client), close: async () => client.disconnect() }
+    return { pair: bareIoredis(client).pair, close: async () => client.disconnect() }
   },
   'raw node-redis': async (where) => {
     const client = await createClient({ url: where }).connect()
-    return { pair: await bareNodeRedis(client), close: async () => client.destroy() }
+    return { pair: (await bareNodeRedis(client)).pair, close: async () => client.destroy() }
   },
   'redis-semaphore': async (where) => {
     const client = new Redis(where)

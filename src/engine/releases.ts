@@ -78,17 +78,21 @@ export class Releases {
   }
 
   /** `first`: the attempt that is under way. */
-  async #repeat({ resource, id }: ClaimId, deadline: number, first?: Promise<boolean>): Promise<boolean> {
+  #repeat({ resource, id }: ClaimId, deadline: number, first?: Promise<boolean>): Promise<boolean> {
     const { connection, calls } = this.#engine
-    this.#underWay++
-    try {
-      return await calls.repeated(deadline, async (attempt) => {
-        const wasThere = await ((attempt === 1 && first) || connection.release(resource, id))
-        // Not there at the second attempt: the first one did it, and only its answer got lost.
-        return attempt > 1 || wasThere
-      })
-    } finally {
+    // Not there at a later attempt: the first one did it, and only its answer got lost.
+    const again = async (): Promise<true> => {
+      await connection.release(resource, id)
+      return true
+    }
+    const ended = (): void => {
       if (--this.#underWay === 0) this.#onAllSent()
     }
+    this.#underWay++
+    const released = calls.repeated(deadline, (attempt) =>
+      attempt > 1 ? again() : (first ?? connection.release(resource, id)),
+    )
+    released.then(ended, ended)
+    return released
   }
 }

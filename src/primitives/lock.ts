@@ -51,17 +51,12 @@ export class Lock {
    * ```
    */
   run<T>(work: (hold: Hold) => T | PromiseLike<T>, options: AcquireOptions = {}): Promise<T> {
+    if (typeof work !== 'function')
+      return Promise.reject(invalid('run() takes a function as its first argument', this.name))
     const inside = ([hold]: readonly Hold[]): T | PromiseLike<T> => work(hold as Hold)
-    const run = (entry: Entry): Promise<T> =>
-      runInside(this.#context, { entries: [entry], work: inside, areOrdered: false })
-    // Not async: where the store answers at once, the promise of the run is the only one.
-    try {
-      if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
-      const found = this.#enter(options)
-      return found instanceof Promise ? found.then(run) : run(found)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    return this.#enter(options, (entry) =>
+      runInside(this.#context, { entries: [entry], work: inside, areOrdered: false }),
+    )
   }
 
   /**
@@ -78,9 +73,8 @@ export class Lock {
    * console.log(hold.fence)
    * ```
    */
-  async acquire(options: AcquireOptions = {}): Promise<Hold> {
-    const found = this.#enter(options)
-    return holdOf(this.#context, found instanceof Promise ? await found : found)
+  acquire(options: AcquireOptions = {}): Promise<Hold> {
+    return this.#enter(options, (entry) => holdOf(this.#context, entry))
   }
 
   /**
@@ -104,23 +98,32 @@ export class Lock {
     return found && holdOf(this.#context, found)
   }
 
-  #enter(options: AcquireOptions): Entry | Promise<Entry> {
-    const { defaults } = this.#context
-    const wait = limits(options, this.optionNames.acquire, defaults)
-    const asked = withDefaults(options, defaults)
-    const found = enter(this.#context, this.kindFor(asked), asked, wait)
-    return found && !(found instanceof Promise) ? found : this.#waitFor(found, wait.waitMs)
+  /** Not async: where the store answers at once, the promise of a `run` is the only one. */
+  #enter<T>(options: AcquireOptions, use: (entry: Entry) => T | Promise<T>): Promise<T> {
+    try {
+      const { defaults } = this.#context
+      const wait = limits(options, this.optionNames.acquire, defaults)
+      const asked = withDefaults(options, defaults)
+      const found = enter(this.#context, this.kindFor(asked), asked, wait)
+      if (!found || found instanceof Promise) return this.#waitFor(found, wait.waitMs, use)
+      return Promise.resolve(use(found))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  async #waitFor(finding: null | Promise<Entry | null>, waitMs: number): Promise<Entry> {
-    let refusal: unknown
+  async #waitFor<T>(
+    finding: null | Promise<Entry | null>,
+    waitMs: number,
+    use: (entry: Entry) => T | Promise<T>,
+  ): Promise<T> {
+    let found: Entry | null = null
     try {
-      const found = await finding
-      if (found) return found
+      found = await finding
     } catch (error) {
-      refusal = error
+      if (!isAcquireTimeout(error)) throw error
     }
-    if (refusal !== undefined && !isAcquireTimeout(refusal)) throw refusal
+    if (found) return use(found)
     throw await timeoutWithHolder(this.#context, this.name, waitMs)
   }
 

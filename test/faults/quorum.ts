@@ -194,7 +194,8 @@ async function anyFault(servers: QuorumServers, takers: Takers): Promise<void> {
     async () => {
       const { child } = any(takers.running)
       child.kill('SIGSTOP')
-      await pass(faultMs())
+      // Mostly for longer than a lease: what it holds is over when it goes on.
+      await pass(faultMs() + Math.random() * LEASE_MS)
       child.kill('SIGCONT')
     },
     async () => {

@@ -7,7 +7,7 @@ import type { RedisRunner } from './runner.js'
  * A batch of this size is sent at once: the server works on it while this process makes the next
  * one.
  */
-const MOST_CALLS = 16
+const MOST_CALLS = 32
 
 export interface AnswerReader<T> {
   /**
@@ -73,12 +73,8 @@ export class RedisBatcher {
   }
 
   #send(calls: readonly Call[]): void {
-    const keys: string[] = []
-    const args: string[] = []
-    for (const call of calls) {
-      keys.push(call.key)
-      args.push(call.text)
-    }
+    const keys = calls.map(({ key }) => key)
+    const args = calls.map(({ text }) => text)
     const onError = (error: unknown): void => this.#fail(calls, error)
     if (this.#replicas) this.#sendDurably(calls, keys, args, this.#replicas).catch(onError)
     else

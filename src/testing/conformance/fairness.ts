@@ -170,6 +170,7 @@ export const fairnessCases: readonly CaseSpec[] = [
     title: 'tryAcquire does not take what is free while a larger claim waits for more',
     behaviours: [77],
     notAs: MUTEX_ALONE.load,
+    permits: true,
     async run(scene) {
       const raw = scene.raw()
       const claim = (id: string, permits: number, mode: 'queue' | 'try') =>

@@ -79,6 +79,6 @@ function membersAt(urls: readonly string[]): Store[] {
 /** All members write down that they belong to the set. */
 export async function found(store: Store): Promise<void> {
   const founder = new Holdfast(store)
-  await founder.mutex('founding').run(() => {})
+  await founder.mutex('founding').run(() => {}, { lease: '1s' })
   await founder.close()
 }

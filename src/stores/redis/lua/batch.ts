@@ -20,14 +20,10 @@ const RELEASE = 'r'.charCodeAt(0)
 const QUEUED = 'l'.charCodeAt(0)
 
 /**
- * The usual call comes alone, to a free exclusive lock or from its only holder. It goes before
- * everything else, and creates no function and no table, which would cost it a fifth of its time.
- * In any other case it has done nothing.
+ * The usual call: to a free exclusive lock, or from its only holder. It sets `reply`, and in any
+ * other case has done nothing.
  */
-const SINGLE_CALL = `
-if #KEYS == 1 then
-  local key, call, reply = KEYS[1], ARGV[2], nil
-  local head = redis.call('HGET', key, '#')
+const USUAL_CALL = `
   if string.byte(call) == ${RELEASE} then
     local id = string.match(call, '^release (%S+)')
     if head and string.byte(head) ~= ${QUEUED} then
@@ -53,13 +49,11 @@ if #KEYS == 1 then
         { permits: 'from' },
       )}
       if id then
-        local wallText = string.format('%.0f', wall)
+        wallText = wallText or string.format('%.0f', wall)
         ${takeFreeLua}
       end
     end
   end
-  if reply then return reply end
-end
 `
 
 /**
@@ -83,23 +77,33 @@ end
  * twice. A refusal writes nothing.
  */
 export const batchScript = defineScript(`
-${SINGLE_CALL}
+local known, head, wallText
+-- A call that comes alone goes before everything else, and creates no function and no table, which
+-- would cost it a fifth of its time.
+if #KEYS == 1 then
+  local key, call, reply = KEYS[1], ARGV[2], nil
+  known, head = key, redis.call('HGET', key, '#')
+  ${USUAL_CALL}
+  if reply then return reply end
+end
 ${admissionLua}
 ${generalPathLua}
-local number, replies, wallText = 0, {}, string.format('%.0f', wall)
+local number, replies = 0, {}
+wallText = wallText or string.format('%.0f', wall)
 
 local function handleRest()
-  local known, head
   while number < #KEYS do
     number = number + 1
     local key, call, reply = KEYS[number], ARGV[number + 1], nil
     -- A release and the next claim of the same lock come together.
     if key ~= known then
-      head = redis.call('HGET', key, '#')
-      known = key
+      known, head = key, redis.call('HGET', key, '#')
     end
     local isQueue = head and string.byte(head) == ${QUEUED}
-    if string.byte(call) == ${RELEASE} then
+    if #KEYS > 1 then
+      ${USUAL_CALL}
+    end
+    if not reply and string.byte(call) == ${RELEASE} then
       local id, client = string.match(call, '^release (%S+) (%S+)$')
       if not head then
         reply = '0'
@@ -108,14 +112,12 @@ local function handleRest()
         if not reply then
           ${leaveFirstLua}
         end
-      else
-        ${releaseSingleLua}
       end
       if not reply then
         if not generalRelease then prepare() end
         known, reply = nil, generalRelease(key, id)
       end
-    else
+    elseif not reply then
       ${readLua(
         CALL,
         'call',
@@ -156,6 +158,7 @@ end
 repeat
   local isDone, problem = pcall(handleRest)
   if not isDone then
+    known = nil
     replies[number] = 'error ' .. string.gsub(type(problem) == 'table' and problem.err or tostring(problem), ',', ';')
   end
 until isDone
