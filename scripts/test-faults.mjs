@@ -12,10 +12,11 @@ const env = {
   HOLDFAST_FAULT_STALL_MS: '10000',
   HOLDFAST_FAULT_RESOURCES: '1000000',
   HOLDFAST_FAULT_GRANTS: '200000',
+  HOLDFAST_FAULT_QUORUM_GRANTS: '100000',
   ...process.env,
 }
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const stores = ['redis', 'zookeeper', 'postgres', 'mysql']
+const stores = ['redis', 'zookeeper', 'postgres', 'mysql', 'quorum']
 const files = stores.map((store) => `stores/${store}-faults`)
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...process.argv.slice(2)]
 process.exitCode = await runNode(args, { env, stdio })

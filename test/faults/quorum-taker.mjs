@@ -13,7 +13,7 @@ import { membersOf } from '../stores/quorum/members.mjs'
 
 const { urls, options, quickLocks, longLocks, leaseMs } = JSON.parse(process.argv[2] ?? '{}')
 /** Half of the quick holds are over at once. */
-const LONGEST_QUICK_MS = 20
+const LONGEST_QUICK_MS = 10
 /** A long one is renewed several times. */
 const LONGEST_LONG_LEASES = 1.5
 const REPORT_MS = 50

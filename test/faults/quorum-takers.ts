@@ -89,7 +89,8 @@ export class Takers {
       else this.#note(message)
     })
     child.once('exit', (code, signal) => {
-      if (code !== 0 && this.running.includes(taker)) this.#deaths.push(`a taker ended with ${code ?? signal}`)
+      if (code !== 0 && this.running.includes(taker))
+        this.#deaths.push(`a taker ended with ${code ?? signal}`)
     })
     this.running.push(taker)
     return taker
