@@ -27,6 +27,7 @@ function runSuites() {
     'test/engine/mixed-simulation.test.ts',
     'test/engine/arrival.test.ts',
     'test/stores/quorum-simulation.test.ts',
+    'test/stores/quorum-states.test.ts',
     'test/contract/histories.test.ts',
     'test/stores/sqlite-histories.test.ts',
   ]

@@ -11,10 +11,11 @@ import type {
   Waiting,
 } from '../../contract/store.js'
 import { leaseForMs, trustedUntil } from '../../contract/validity.js'
+import type { Contention } from './contention.js'
 import type { FenceHints } from './fence-hints.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
-import type { Vote } from './vote.js'
+import type { Vote, VoteState } from './vote.js'
 import { Votes } from './votes.js'
 
 /** A claim that gets no majority within this time, and up to twice as long, gives up. */
@@ -48,8 +49,11 @@ export interface QuorumClaimContext {
   readonly env: Env
   readonly members: Members
   readonly hints: FenceHints
+  readonly contention: Contention
   /** Gives back what a member may have. Never fails. */
   giveBack(member: Member, resource: string, nonce: string): void
+  /** It was refused, or failed: nothing of it is left. */
+  onRefused(claim: QuorumClaim): void
   onGranted(claim: QuorumClaim): void
   /** The place or the hold is gone. */
   onLost(claim: QuorumClaim): void
@@ -76,6 +80,8 @@ export class QuorumClaim {
   #hint = 0
   #asks = 0
   #tries = 1
+  /** The other members are asked when the usher has granted it. */
+  #isUsherOnly = false
   /** The fence that a majority has to acknowledge, while it agrees. */
   #target = 0
   #raises = 0
@@ -83,6 +89,7 @@ export class QuorumClaim {
   /** Once it has the usher's grant: the engine is promised the place for no longer than this. */
   #placeUntil = Infinity
   #isGraceOver = false
+  #cancelGrace: Cancel | null = null
   #failure: unknown = null
   #refusal: ClaimReply | null = null
   #cancelTimer: Cancel = nothing
@@ -115,21 +122,24 @@ export class QuorumClaim {
 
   /** Sends the claim to all members that vote. `adopts`: by member, the claim to adopt there. */
   start(adopts?: ReadonlyMap<Member, { id: string; fence: number }>): void {
-    const { env, members } = this.#context
-    const voters = members.ranked(this.resource)
-    this.usher = voters[0] ?? null
+    const { env, members, contention } = this.#context
+    this.usher = members.usherOf(this.resource)
     this.#askedAt = env.now()
     const { mode } = this.request
     const floor = this.#floor()
-    for (const member of voters) {
-      if (adopts) this.#adopt(member, adopts.get(member), floor)
-      else this.#ask(this.votes.of(member), mode === 'queue' && member !== this.usher ? 'try' : mode, floor)
+    // The usher first: its answer is waited for.
+    if (this.usher && !adopts) this.#ask(this.votes.of(this.usher), mode, floor)
+    this.#isUsherOnly = mode === 'queue' && contention.has(this.resource)
+    if (this.#isUsherOnly) return this.#decide()
+    for (const member of members.up) {
+      const vote = this.votes.of(member)
+      if (adopts) this.#adopt(vote, adopts.get(member), floor)
+      else if (member !== this.usher) this.#ask(vote, mode === 'queue' ? 'try' : mode, floor)
     }
     this.#decide()
   }
 
-  #adopt(member: Member, adopts: { id: string; fence: number } | undefined, floor: number): void {
-    const vote = this.votes.of(member)
+  #adopt(vote: Vote, adopts: { id: string; fence: number } | undefined, floor: number): void {
     if (adopts) this.#ask(vote, 'adopt', floor, adopts)
     else vote.state = 'gone'
   }
@@ -148,28 +158,49 @@ export class QuorumClaim {
     if (vote.state === 'failed') this.#giveBack(vote)
     const nonce = `${this.request.id}.${++this.#asks}`
     vote.asked(nonce, sentAt)
-    const { adopts: _adopts, ...request } = this.request
-    const claim = { ...request, id: nonce, mode, floor, ...(adopts ? { adopts } : {}) }
+    const claim = this.#claimOf(nonce, mode, floor, adopts)
     const isCurrent = (): boolean =>
-      vote.nonce === nonce && (vote.state === 'asked' || vote.state === 'failed')
+      this.phase !== 'over' && vote.nonce === nonce && (vote.state === 'asked' || vote.state === 'failed')
     const onLate = (reply: ClaimReply): void => {
       const isWanted = this.phase !== 'over' && vote.nonce === nonce && vote.isOwed
       if (reply.status !== 'refused' && !isWanted) this.#context.giveBack(member, this.resource, nonce)
     }
-    member
-      .call((connection) => connection.claim(claim), onLate)
-      .then(
-        (reply) => {
-          if (this.phase !== 'over' && isCurrent()) this.#answered(vote, reply, sentAt)
-          else onLate(reply)
-        },
-        (error: unknown) => {
-          if (this.phase === 'over' || !isCurrent()) return
-          vote.state = 'failed'
-          this.#failure ??= error
-          this.#decide()
-        },
-      )
+    member.start((connection) => connection.claim(claim), {
+      onLate,
+      onAnswer: (reply) => {
+        if (isCurrent()) this.#answered(vote, reply, sentAt)
+        else onLate(reply)
+      },
+      onFailure: (error) => {
+        if (!isCurrent()) return
+        vote.state = 'failed'
+        this.#failure ??= error
+        this.#decide()
+      },
+    })
+  }
+
+  #claimOf(
+    id: string,
+    mode: ClaimMode,
+    floor: number,
+    adopts: { id: string; fence: number } | undefined,
+  ): ClaimRequest {
+    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, block, info } = this.request
+    const claim = {
+      resource,
+      id,
+      permits,
+      capacity,
+      leaseMs,
+      presenceMs,
+      maxHoldMs,
+      mode,
+      floor,
+      block,
+      info,
+    }
+    return adopts ? { ...claim, adopts } : claim
   }
 
   #answered(vote: Vote, reply: ClaimReply, sentAt: number): void {
@@ -221,20 +252,41 @@ export class QuorumClaim {
     const usher = this.usher && this.votes.of(this.usher).state
     const isQueued = this.request.mode === 'queue'
     if (usher === 'waiting' && isQueued) return this.#enterLine()
+    if (this.#isUsherOnly) return this.#decideByUsher(usher)
     // Others wait there, also where the other members have room for one more reader.
     if (usher === 'busy' && this.request.mode === 'try') return this.#refuse(this.#refusal ?? BUSY)
     if (this.votes.canBeMajority('granted')) {
       // The usher may have promoted another claim: that one must not be overtaken.
-      if (usher === 'asked' && !this.#isGraceOver) this.#waitForUsher()
+      if (usher === 'asked' && !this.#isGraceOver) this.#startGrace()
       else this.#agree()
     } else if (!this.votes.canBeMajority('granted', 'asked')) this.#noMajority()
   }
 
-  #waitForUsher(): void {
-    this.#setTimer(this.#context.members.graceMs(this.#askedAt), () => {
-      this.#isGraceOver = true
-      this.#decide()
-    })
+  #decideByUsher(usher: VoteState | null): void {
+    if (usher === 'asked') return
+    if (usher === 'granted') {
+      this.#context.contention.forget(this.resource)
+      this.#collect()
+    } else if (this.#refusal) this.#refuse(this.#refusal)
+    else this.#abandon()
+  }
+
+  /** Waits a moment for answers that are under way. */
+  #startGrace(): void {
+    this.#cancelGrace ??= this.#context.env.timer(
+      this.#context.members.graceMs(this.#askedAt),
+      () => {
+        this.#isGraceOver = true
+        this.#decide()
+      },
+      { keepAlive: false },
+    )
+  }
+
+  #endGrace(): void {
+    this.#cancelGrace?.()
+    this.#cancelGrace = null
+    this.#isGraceOver = false
   }
 
   #setTimer(ms: number, run: () => void): void {
@@ -275,7 +327,9 @@ export class QuorumClaim {
 
   #enterLine(): void {
     this.phase = 'line'
+    this.#context.contention.note(this.resource)
     this.#cancelTimer()
+    this.#endGrace()
     for (const vote of this.votes) if (vote.member !== this.usher) this.#giveBack(vote)
     this.#reply(this.waitingReply())
     this.#context.members.watch()
@@ -291,6 +345,8 @@ export class QuorumClaim {
   #collect(): void {
     const { env, members } = this.#context
     this.phase = 'collecting'
+    this.#endGrace()
+    this.#askedAt = env.now()
     const usher = this.votes.of(this.usher as Member)
     this.#placeUntil = Math.min(usher.until, trustedUntil(env.now(), this.request.presenceMs))
     this.#reply(this.waitingReply())
@@ -317,12 +373,17 @@ export class QuorumClaim {
     this.#context.hints.answered(this.#hint, this.#target)
     if (this.votes.agreeOn(this.#target)) return this.#hold()
     this.#setTimer(COLLECT_MS, () => this.#abandon())
-    this.#raise()
+    this.#decide()
   }
 
   #decideAgreeing(): void {
     if (this.votes.agreeOn(this.#target)) return this.#hold()
-    if (this.#raisesUnderWay > 0) return
+    // An answer that is under way may have the fence as well, and spare the second round.
+    const isExpected = this.#raises === 0 && this.votes.count('asked') > 0 && !this.#isGraceOver
+    if (isExpected || this.#raisesUnderWay > 0) {
+      if (isExpected) this.#startGrace()
+      return
+    }
     const granted = this.votes.granted.filter(({ member }) => member.isUp)
     const { majority } = this.#context.members
     const isPossible = granted.length + this.votes.count('asked', 'waiting') >= majority
@@ -375,6 +436,7 @@ export class QuorumClaim {
 
   #hold(): void {
     this.#cancelTimer()
+    this.#endGrace()
     this.phase = 'held'
     this.fence = this.#target
     this.endFence = this.#target + this.request.block
@@ -435,6 +497,7 @@ export class QuorumClaim {
     if (this.phase === 'over') return []
     this.phase = 'over'
     this.#cancelTimer()
+    this.#endGrace()
     // If it was not answered, nobody waits for that any more.
     queueMicrotask(() => this.#reply(BUSY))
     return this.votes.owed
@@ -452,11 +515,13 @@ export class QuorumClaim {
   /** It could not be asked for. */
   fail(error: unknown): void {
     this.#giveBackAll()
+    this.#context.onRefused(this)
     this.#reject(error)
   }
 
   #refuse(reply: ClaimReply): void {
     this.#giveBackAll()
+    this.#context.onRefused(this)
     this.#reply(reply)
   }
 

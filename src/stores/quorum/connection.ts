@@ -21,6 +21,7 @@ import type {
 } from '../../contract/store.js'
 import { checkMembers } from './check.js'
 import { QuorumClaim, type QuorumClaimContext } from './claim.js'
+import { Contention } from './contention.js'
 import { FenceHints } from './fence-hints.js'
 import { engineId, Inspection } from './inspection.js'
 import type { Member } from './member.js'
@@ -68,7 +69,9 @@ export class QuorumConnection implements Connection {
       env,
       members: this.#members,
       hints: new FenceHints(env),
+      contention: new Contention(env),
       giveBack: (member, resource, nonce) => this.#releases.giveBack(member, resource, nonce),
+      onRefused: (claim) => this.#forget(claim),
       onGranted: (claim) => this.#granted(claim),
       onLost: (claim) => this.#lost(claim),
     }
@@ -83,10 +86,6 @@ export class QuorumConnection implements Connection {
     const claim = new QuorumClaim(request, this.#context)
     this.#claims.set(request.id, claim)
     this.#start(claim)
-    claim.answer.then(
-      ({ status }) => status === 'refused' && this.#forget(claim),
-      () => this.#forget(claim),
-    )
     return claim.answer
   }
 

@@ -24,8 +24,8 @@ interface MemberRecord {
   readonly standing: Standing
   /** The run of the server that wrote it; null: a restart loses nothing. */
   readonly run: string | null
-  /** Names the state that lapses when the wait is over. */
-  readonly wait: string
+  /** Names the state that lapses when the wait is over; null: the wait has not begun. */
+  readonly wait: string | null
 }
 
 /** What a look at one member has shown. */
@@ -90,22 +90,26 @@ export class Identity {
     return now - this.#incompleteSince >= FOUNDING_PATIENCE_MS
   }
 
-  /** Gives a record to a member that has none, or one of an earlier run of its server. */
+  /**
+   * Gives a record to a member that has none, or one of an earlier run of its server; then begins its
+   * wait. In this order: if the data is lost in between, the last step finds no record.
+   */
   async #register(sighting: Sighting, all: readonly Sighting[], isFounding: boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {
-      const { record, run, connection } = sighting
-      if (record && record.run === run) return
+      const { record, run } = sighting
+      if (record && record.run === run) {
+        if (record.standing === 'member' || record.wait !== null) return
+        await this.#write(sighting, { ...record, wait: await this.#startWait(sighting.connection) })
+        continue
+      }
       const hasNotVoted = record ? record.standing === 'founding' : isFounding
-      const wait = await this.#startWait(connection)
       await this.#write(sighting, {
         id: record?.id ?? this.#context.newId(),
         set: record?.set ?? smallestSet(all) ?? this.#context.newId(),
         standing: hasNotVoted ? 'founding' : 'rejoining',
         run,
-        wait,
+        wait: null,
       })
-      // The data was lost in between: the record would stand without its wait.
-      if (sighting.record?.wait === wait && (await this.#isOver(sighting, wait))) sighting.record = null
     }
   }
 
@@ -138,7 +142,6 @@ export class Identity {
     }
   }
 
-  /** Written before the record that names it: where there is a record, its wait has begun. */
   async #startWait(connection: Connection): Promise<string> {
     const wait = this.#context.newId()
     await connection.write({
@@ -150,8 +153,8 @@ export class Identity {
     return wait
   }
 
-  async #isOver({ connection }: Sighting, wait: string): Promise<boolean> {
-    return (await connection.read(waitKey(wait), false)) === null
+  async #isOver({ connection }: Sighting, wait: string | null): Promise<boolean> {
+    return wait !== null && (await connection.read(waitKey(wait), false)) === null
   }
 
   /** Afterwards the sighting shows the record as it is, also if another client wrote it. */

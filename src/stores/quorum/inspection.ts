@@ -76,9 +76,8 @@ export class Inspection {
   /** Holds are what a majority has granted; the others wait, in the order of the usher's line. */
   #merge(resource: string, lines: Lines): LineView {
     const claims = new Map<string, ClaimView[]>()
-    const others = [...lines.keys()]
-    const ranked = this.#members.ranked(resource).filter((member) => lines.has(member))
-    for (const member of new Set([...ranked, ...others]))
+    const usher = this.#members.usherOf(resource)
+    for (const member of new Set([...(usher ? [usher] : []), ...lines.keys()]))
       for (const claim of lines.get(member)?.claims ?? []) {
         const id = engineId(claim.id)
         claims.set(id, [...(claims.get(id) ?? []), claim])

@@ -1,4 +1,5 @@
 import type { Env } from '../../base/env.js'
+import { nothing } from '../../base/nothing.js'
 import type { QuorumClaim } from './claim.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
@@ -39,7 +40,7 @@ export class MemberReleases {
       }
       settle()
       for (const { member, nonce } of owed)
-        this.#release(member, resource, nonce).then((wasThere) => {
+        this.#release(member, resource, nonce, (wasThere) => {
           pending--
           if (wasThere === null) unknown++
           else if (wasThere) yes++
@@ -49,20 +50,19 @@ export class MemberReleases {
   }
 
   giveBack(member: Member, resource: string, nonce: string): void {
-    void this.#release(member, resource, nonce)
+    this.#release(member, resource, nonce, nothing)
   }
 
-  /** null: it could not be told, and will be when the member is back. */
-  async #release(member: Member, resource: string, nonce: string): Promise<boolean | null> {
-    try {
-      if (member.isUp) return await member.call((connection) => connection.release(resource, nonce))
-    } catch {
-      // Told later.
+  /** Gives null if it could not be told; then it is told when the member is back. */
+  #release(member: Member, resource: string, nonce: string, done: (wasThere: boolean | null) => void): void {
+    const onFailure = (): void => {
+      const owed = this.#owed.get(member) ?? []
+      this.#owed.set(member, owed)
+      owed.push({ resource, nonce, until: this.#env.now() + this.#longestLeaseMs })
+      done(null)
     }
-    const owed = this.#owed.get(member) ?? []
-    this.#owed.set(member, owed)
-    owed.push({ resource, nonce, until: this.#env.now() + this.#longestLeaseMs })
-    return null
+    if (!member.isUp) return onFailure()
+    member.start((connection) => connection.release(resource, nonce), { onAnswer: done, onFailure })
   }
 
   /** A member votes again. */

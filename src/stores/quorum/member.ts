@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import type { Answer, Connection, Push, Store } from '../../contract/store.js'
+import type { Answer, Connection, Store } from '../../contract/store.js'
 
 /**
  * - `unknown`: not identified yet, or its server may have restarted since
@@ -17,6 +17,14 @@ export interface MemberContext {
   onFailure(member: Member): void
 }
 
+/** What becomes of a call. */
+export interface MemberListener<T> {
+  onAnswer(answer: T): void
+  onFailure(error: unknown): void
+  /** The answer came after the call had failed, or from another run of the server. */
+  onLate?(answer: T): void
+}
+
 interface PendingCall {
   readonly sentAt: number
   fail(error: HoldfastError): void
@@ -27,6 +35,7 @@ export class Member {
   state: MemberState = 'unknown'
   /** Its identity, the same for all clients; null: not known yet. */
   id: string | null = null
+  #seed = 0
   /** Why it does not vote, for messages. */
   failure: unknown = null
   readonly connection: Connection
@@ -61,9 +70,15 @@ export class Member {
   /** It is as it should be, seen over the connection with that link. */
   identified(id: string, link: number | undefined): void {
     this.id = id
+    this.#seed = hash(id)
     this.#identifiedLink = link
     this.failure = null
     this.state = 'up'
+  }
+
+  /** Its place in an order of the members that all clients share for this resource. */
+  rankOf(resource: string): number {
+    return hash(resource, this.#seed)
   }
 
   /** When it answered last. */
@@ -71,41 +86,42 @@ export class Member {
     return this.#heardAt
   }
 
-  /**
-   * One call. Fails when the member has been silent for too long. `onLate` gets an answer that
-   * comes after that.
-   */
-  call<T>(send: (connection: Connection) => Answer<T>, onLate?: (answer: T) => void): Promise<T> {
+  /** One call. Fails when the member has been silent for too long. */
+  start<T>(send: (connection: Connection) => Answer<T>, listener: MemberListener<T>): void {
     const { env } = this.#context
+    const link = this.connection.origin?.link
+    const fail = (error: unknown): void => {
+      this.#failed(error)
+      listener.onFailure(error)
+    }
+    const pending: PendingCall = { sentAt: env.now(), fail }
+    const onAnswer = (answer: T): void => {
+      this.#heardAt = env.now()
+      if (!this.#pending.delete(pending)) return listener.onLate?.(answer)
+      if (link === this.connection.origin?.link) return listener.onAnswer(answer)
+      // Another run of the server may have answered: it does not count, and is given back.
+      listener.onLate?.(answer)
+      fail(this.#unavailable('its connection was lost'))
+    }
+    const onFailure = (error: unknown): void => {
+      if (this.#pending.delete(pending)) fail(error)
+    }
+    this.#pending.add(pending)
+    this.#watch()
+    try {
+      const answer = send(this.connection)
+      if (isPromise(answer)) answer.then(onAnswer, onFailure)
+      else onAnswer(answer)
+    } catch (error) {
+      onFailure(error)
+    }
+  }
+
+  /** As `start`, with a promise. */
+  call<T>(send: (connection: Connection) => Answer<T>, onLate?: (answer: T) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const link = this.connection.origin?.link
-      const fail = (error: unknown): void => {
-        this.#failed(error)
-        reject(error)
-      }
-      const pending: PendingCall = { sentAt: env.now(), fail }
-      const onAnswer = (answer: T): void => {
-        this.#heardAt = env.now()
-        if (!this.#pending.delete(pending)) return onLate?.(answer)
-        // Another run of the server may have answered: it does not count, and is given back.
-        if (link !== this.connection.origin?.link) {
-          onLate?.(answer)
-          return fail(this.#unavailable('its connection was lost'))
-        }
-        resolve(answer)
-      }
-      const onFailure = (error: unknown): void => {
-        if (this.#pending.delete(pending)) fail(error)
-      }
-      this.#pending.add(pending)
-      this.#watch()
-      try {
-        const answer = send(this.connection)
-        if (isPromise(answer)) answer.then(onAnswer, onFailure)
-        else onAnswer(answer)
-      } catch (error) {
-        onFailure(error)
-      }
+      const listener = { onAnswer: resolve, onFailure: reject }
+      this.start(send, onLate ? { ...listener, onLate } : listener)
     })
   }
 
@@ -168,9 +184,16 @@ export class Member {
   }
 }
 
-/** A push of a member, and which one. */
-export type MemberPush = (member: Member, news: Push) => void
-
 function isPromise<T>(answer: Answer<T>): answer is Promise<T> {
   return typeof (answer as Partial<Promise<T>> | undefined)?.then === 'function'
+}
+
+/** FNV-1a, 32 bits. */
+function hash(text: string, seed = 0x811c9dc5): number {
+  let value = seed
+  for (let index = 0; index < text.length; index++) {
+    value ^= text.charCodeAt(index)
+    value = Math.imul(value, 0x01000193)
+  }
+  return value >>> 0
 }

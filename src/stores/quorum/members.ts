@@ -71,15 +71,24 @@ export class Members {
   }
 
   get hasMajority(): boolean {
-    return this.up.length >= this.majority
+    let count = 0
+    for (const member of this.all) if (member.isUp) count++
+    return count >= this.majority
   }
 
-  /** The members that vote, in an order that all clients share for this resource. */
-  ranked(resource: string): Member[] {
-    return this.up
-      .map((member) => ({ member, rank: hash(resource, hash(member.id ?? '')) }))
-      .sort((a, b) => a.rank - b.rank)
-      .map(({ member }) => member)
+  /** The member in whose line claims of this resource wait; null: none votes. */
+  usherOf(resource: string): Member | null {
+    let usher: Member | null = null
+    let lowest = Infinity
+    for (const member of this.all) {
+      if (!member.isUp) continue
+      const rank = member.rankOf(resource)
+      if (rank < lowest) {
+        usher = member
+        lowest = rank
+      }
+    }
+    return usher
   }
 
   /**
@@ -284,14 +293,4 @@ export class Members {
 function reason(failure: unknown): string {
   if (failure instanceof Error) return failure.message
   return failure === null ? 'not asked yet' : String(failure)
-}
-
-/** FNV-1a, 32 bits. */
-function hash(text: string, seed = 0x811c9dc5): number {
-  let value = seed
-  for (let index = 0; index < text.length; index++) {
-    value ^= text.charCodeAt(index)
-    value = Math.imul(value, 0x01000193)
-  }
-  return value >>> 0
 }

@@ -7,7 +7,7 @@ import type { RedisRunner } from './runner.js'
  * A batch of this size is sent at once: the server works on it while this process makes the next
  * one.
  */
-const MOST_CALLS = 32
+const MOST_CALLS = 64
 
 export interface AnswerReader<T> {
   /**

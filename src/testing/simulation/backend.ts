@@ -21,6 +21,8 @@ export interface Backend {
   changeWeather(): void
   /** Ends all faults. */
   heal(): void
+  /** Lets as many servers fail as the store should survive. Left out: it survives none. */
+  weaken?(): void
   /** The lines that still have claims. */
   leftOver(): Promise<string[]>
 }

@@ -125,6 +125,12 @@ export class Simulation {
     const tally = { ...this.witness.tally }
     await world.run(world.timeMs + CALM_MS)
     await rollCall(world, this.witness, staying, resources)
+    if (backend.weaken) {
+      backend.weaken()
+      await rollCall(world, this.witness, staying, resources)
+      backend.heal()
+      await world.run(world.timeMs + CALM_MS)
+    }
     await world.until(Promise.all(staying.map(({ locks }) => locks.close())), CALM_MS)
     assert.deepEqual(await world.until(backend.leftOver()), [], 'lines are left over')
     return tally

@@ -7,6 +7,7 @@ import type {
   Store,
 } from '../../../src/contract/store.js'
 import { driftMs } from '../../../src/contract/validity.js'
+import { engineId } from '../../../src/stores/quorum/inspection.js'
 import type { PlantedFault } from '../../../src/testing/simulation/members/backend.js'
 import type { VirtualProcess } from '../../../src/testing/virtual-env.js'
 import { registerMember } from './register-member.js'
@@ -102,7 +103,7 @@ export function lateAnswers(): PlantedFault {
     new Promise((resolve) => {
       process.timer(ms, resolve, { keepAlive: false })
     })
-  const isLate = (id: string): boolean => Number(/\d+(?=~)/.exec(id)?.[0] ?? 0) % 3 === 0
+  const isLate = (id: string): boolean => Number(/\d+$/.exec(engineId(id))?.[0]) % 3 === 0
   return {
     alterMember: (store, process) =>
       wrapped(store, () => ({

@@ -107,6 +107,19 @@ export class MemberServers implements Backend {
       network.heal()
       network.set({ latencyMs: LATENCY_MS })
       server.process.resume()
+      // A restart that is under way ends by itself.
+      if (!server.isUp && !this.#failing.has(server)) server.start('all')
+    }
+  }
+
+  /** A minority stands still, or is down. */
+  weaken(): void {
+    const { random } = this.#context
+    const first = Math.floor(random() * this.#members.length)
+    for (let count = 0; count < (this.#members.length - 1) / 2; count++) {
+      const { server } = this.#members[(first + count) % this.#members.length] as Member
+      if (random() < 0.5) server.process.pause()
+      else server.stop()
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Beat, BeatReply, ClaimReply, ClaimRequest } from '../../../contract/store.js'
+import { engineId } from '../../../stores/quorum/inspection.js'
 import type { Kept } from './server.js'
 
 /** What happened at the members, to judge whether enough did. */
@@ -40,7 +41,7 @@ export class MemberLedger {
 
   claimed(member: string, { resource, id, mode }: ClaimRequest, { status }: ClaimReply): void {
     // A quorum sends one attempt under several ids, which begin alike.
-    const attempt = id.replace(/~\d+$/, '')
+    const attempt = engineId(id)
     if (status === 'granted')
       this.#granted.set(attempt, (this.#granted.get(attempt) ?? new Set()).add(member))
     if (status !== 'waiting' || mode !== 'queue') return
