@@ -190,6 +190,7 @@ async function judged(takers: Takers, { mayOverlap } = { mayOverlap: false }): P
   await takers.end()
   console.log(takers.summary)
   const { overlaps, wronglyRefused, ...faults } = takers.faults()
+  for (const conflict of [...overlaps, ...faults.lowered].slice(0, 5)) console.log(takers.story(conflict))
   expect(faults).toEqual({ lowered: [], lostUpdates: [], deaths: [] })
   // Of two that overlap, the earlier one is refused.
   if (!mayOverlap) expect({ overlaps, wronglyRefused }).toEqual({ overlaps: [], wronglyRefused: [] })
@@ -203,20 +204,29 @@ function someMembers(servers: QuorumServers, count: number, turn: number): numbe
 
 /** Each kind of fault once, in any order; each has its end. */
 function faultsOf(servers: QuorumServers, takers: Takers): (() => Promise<void>)[] {
-  const fail = (failure: Failure) => async (): Promise<void> => {
-    const count = 1 + Math.floor(Math.random() * (servers.minority + 1))
-    const members = someMembers(servers, count, Math.floor(Math.random() * servers.size))
-    const heal = await failure(servers, members)
-    await pass(faultMs())
-    await heal()
+  const fail = ([name, failure]: [string, Failure]) => {
+    return async (): Promise<void> => {
+      const count = 1 + Math.floor(Math.random() * (servers.minority + 1))
+      const members = someMembers(servers, count, Math.floor(Math.random() * servers.size))
+      takers.note(`${name} of ${members.join(', ')}`)
+      const heal = await failure(servers, members)
+      await pass(faultMs())
+      await heal()
+      takers.note('healed')
+    }
+  }
+  // A client is cut off from some members, and others are not.
+  const lose = (mode: ProxyMode) => async (): Promise<void> => {
+    takers.note(`some ways: ${mode}`)
+    await loseWays(waysOf(takers), mode)
   }
   const faults = [
-    ...Object.values(MINORITY_FAILURES).map(fail),
-    // A client is cut off from some members, and others are not.
-    () => lose(waysOf(takers), 'stall'),
-    () => lose(waysOf(takers), 'lose replies'),
-    () => lose(waysOf(takers), 'refuse'),
+    ...Object.entries(MINORITY_FAILURES).map(fail),
+    lose('stall'),
+    lose('lose replies'),
+    lose('refuse'),
     async () => {
+      takers.note('a client stands still')
       const { child } = any(takers.running)
       child.kill('SIGSTOP')
       // Mostly for longer than a lease: what it holds is over when it goes on.
@@ -224,6 +234,7 @@ function faultsOf(servers: QuorumServers, takers: Takers): (() => Promise<void>)
       child.kill('SIGCONT')
     },
     async () => {
+      takers.note('a client is killed')
       await takers.kill(any(takers.running))
       await takers.add()
     },
@@ -241,7 +252,7 @@ function waysOf(takers: Takers): TcpProxy[] {
     .filter((proxy): proxy is TcpProxy => proxy !== null && Math.random() < 0.4)
 }
 
-async function lose(ways: readonly TcpProxy[], mode: ProxyMode): Promise<void> {
+async function loseWays(ways: readonly TcpProxy[], mode: ProxyMode): Promise<void> {
   for (const way of ways) way.mode = mode
   await pass(faultMs())
   // What is on its way is lost, on some of them.
