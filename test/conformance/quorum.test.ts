@@ -1,10 +1,8 @@
 import { memory } from '../../src/stores/memory/index.js'
 import { quorum } from '../../src/stores/quorum/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
-import { found, LONGEST_LEASE, QUORUM_LIMITS, QUORUM_SKIPS } from '../stores/quorum/conformance.js'
+import { CONFORMANCE_OPTIONS, found, QUORUM_LIMITS, QUORUM_SKIPS } from '../stores/quorum/conformance.js'
 import { runCases, runStrictCases } from './run-cases.js'
-
-const OPTIONS = { longestLease: LONGEST_LEASE } as const
 
 const common = {
   oneProcess: 'the lines of a memory store are in one process',
@@ -16,7 +14,7 @@ const healthy = {
   name: 'a quorum of three memory stores',
   async open() {
     const members = [memory(), memory(), memory()]
-    return { store: () => quorum(members, OPTIONS), dispose: async () => {} }
+    return { store: () => quorum(members, CONFORMANCE_OPTIONS), dispose: async () => {} }
   },
 }
 runCases(healthy, { part: 0, of: 3 }, QUORUM_SKIPS)
@@ -28,9 +26,9 @@ const impaired = {
   async open() {
     const lost = new InterceptedStore(memory())
     const members = [memory(), lost, memory()]
-    await found(quorum(members, OPTIONS))
+    await found(quorum(members, CONFORMANCE_OPTIONS))
     lost.cut()
-    return { store: () => quorum(members, OPTIONS), dispose: async () => {} }
+    return { store: () => quorum(members, CONFORMANCE_OPTIONS), dispose: async () => {} }
   },
 }
 runCases(impaired, { part: 1, of: 3 }, QUORUM_SKIPS)

@@ -24,9 +24,11 @@ export const QUORUM_SKIPS: Skips = {
   'one who waits learns above which number its fence will be':
     'the pushes of a quorum are made in the client, and never late',
 }
-/** Above every lease of the cases. */
-export const LONGEST_LEASE = '1h'
-const OPTIONS: QuorumOptions = { longestLease: LONGEST_LEASE }
+/**
+ * No lease of the cases is longer. A busy machine must not take a member out of the set: what is
+ * down is killed, and refuses connections at once.
+ */
+export const CONFORMANCE_OPTIONS: QuorumOptions = { longestLease: '1h', memberTimeout: '10s' }
 
 interface RunOptions {
   /** The members that are killed when the set is founded, before the first case. */
@@ -51,7 +53,7 @@ export function runCasesOnQuorum(
     beforeAll(async () => {
       servers = await startQuorum(kinds)
       members = membersAt(servers.urls)
-      await found(quorum(members, OPTIONS))
+      await found(quorum(members, CONFORMANCE_OPTIONS))
       for (const member of down) await servers.kill(member)
     })
     afterAll(() => servers?.stop())
@@ -63,8 +65,8 @@ export function runCasesOnQuorum(
       async open() {
         const prefix = `${systemEnv.id()}/`
         return {
-          store: () => spaced(quorum(members, OPTIONS), prefix),
-          url: JSON.stringify({ urls: servers.urls, options: OPTIONS, prefix }),
+          store: () => spaced(quorum(members, CONFORMANCE_OPTIONS), prefix),
+          url: JSON.stringify({ urls: servers.urls, options: CONFORMANCE_OPTIONS, prefix }),
           dispose: async () => {},
         }
       },
