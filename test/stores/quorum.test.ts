@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { deferred } from '../../src/base/deferred.js'
 import { type Env, systemEnv } from '../../src/base/env.js'
 import { HoldfastError } from '../../src/base/errors.js'
 import type { Store } from '../../src/contract/store.js'
@@ -212,14 +213,8 @@ describe('a minority that fails', () => {
     ]
     const hold = await first.mutex('door').acquire({ lease: '3s' })
     const waiting = second.mutex('door').acquire({ lease: '3s' })
-    await eventually('a waiter', async () => {
-      for await (const { waiters } of first.inspect()) if (waiters.length === 1) return true
-      return false
-    })
-    // Whichever member it waits at: each in turn fails, and the waiter is served in the end.
-    const usher = members.find((member) => member.calls.some(({ method, about }) => isQueued(method, about)))
-    expect(usher).toBeDefined()
-    usher?.hang()
+    const usher = await usherOf(members, first)
+    usher.hang()
     await hold.release()
     const next = await waiting
     expect(next.fence).toBeGreaterThan(hold.fence)
@@ -240,6 +235,44 @@ describe('a minority that fails', () => {
       for await (const _line of alone.inspect()) return false
       return true
     })
+  })
+})
+
+describe('the line of a quorum', () => {
+  it('is on another member for other names, also for similar ones', async () => {
+    const members = await set()
+    const locks = client(members)
+    for (let name = 0; name < 60; name++) await locks.mutex(`user:${name}`).run(() => {})
+    const queued = members.map(
+      ({ calls }) => calls.filter(({ method, about }) => isQueued(method, about)).length,
+    )
+    expect(queued.reduce((sum, count) => sum + count)).toBe(60)
+    for (const count of queued) expect(count).toBeGreaterThan(5)
+  })
+
+  it('goes on when the last release is answered late, and its client closes', async () => {
+    const members = await set()
+    const [first, second] = [client(members), client(members)]
+    const hold = await first.mutex('door').acquire()
+    const waiting = second.mutex('door').acquire()
+    const usher = await usherOf(members, second)
+    const isToldLate = deferred<void>()
+    const { around } = usher
+    usher.around = async (call, go) => {
+      if (call.method === 'release') await isToldLate.promise
+      return around(call, go)
+    }
+    // The other two are a majority.
+    expect(await hold.release()).toBe(true)
+    let isClosed = false
+    const closing = first.close().then(() => {
+      isClosed = true
+    })
+    await second.ping()
+    expect(isClosed).toBe(false)
+    isToldLate.resolve()
+    await closing
+    expect(await (await waiting).release()).toBe(true)
   })
 })
 
@@ -332,6 +365,17 @@ describe('a state of a quorum', () => {
     await Promise.all([writer.close(), reader.close()])
   })
 })
+
+/** The member in whose line the one waiter stands. */
+async function usherOf(members: readonly InterceptedStore[], locks: Holdfast): Promise<InterceptedStore> {
+  await eventually('a waiter', async () => {
+    for await (const { waiters } of locks.inspect()) if (waiters.length === 1) return true
+    return false
+  })
+  const usher = members.find(({ calls }) => calls.some(({ method, about }) => isQueued(method, about)))
+  if (!usher) throw new Error('no member has a line')
+  return usher
+}
 
 function isQueued(method: string, about: unknown): boolean {
   return method === 'claim' && (about as { mode?: string }).mode === 'queue'

@@ -204,8 +204,9 @@ export class QuorumClaim {
   }
 
   #answered(vote: Vote, reply: ClaimReply, sentAt: number): void {
-    if (reply.status === 'granted') vote.granted(reply, sentAt)
-    else if (reply.status === 'waiting') vote.waiting(reply, sentAt)
+    if (reply.status === 'granted') {
+      if (this.#mayCount(vote)) vote.granted(reply, sentAt)
+    } else if (reply.status === 'waiting') vote.waiting(reply, sentAt)
     else {
       vote.state = reply.reason === 'gone' ? 'gone' : 'busy'
       if (reply.reason === 'capacity') this.#refusal = reply
@@ -218,11 +219,21 @@ export class QuorumClaim {
     const vote = this.votes.of(member)
     if (vote.nonce !== nonce || this.phase === 'over') return false
     // A late one belongs to an earlier stay in line.
-    if (vote.canBeGranted(fence)) {
+    if (vote.canBeGranted(fence) && this.#mayCount(vote)) {
       vote.promoted(fence, this.request.presenceMs, this.request.maxHoldMs)
       this.#decide()
     }
     return true
+  }
+
+  /**
+   * Whether a grant that comes now may count. One that comes to a hold later must find a majority
+   * without it: otherwise another client may have held the lock in between.
+   */
+  #mayCount(vote: Vote): boolean {
+    const mayCount = this.phase !== 'held' || this.votes.coveredUntil > this.#context.env.now()
+    if (!mayCount) this.#giveBack(vote)
+    return mayCount
   }
 
   /** A member has revoked the claim. */
@@ -426,6 +437,8 @@ export class QuorumClaim {
   onBeat(vote: Vote, reply: BeatReply, sentAt: number): void {
     if (!vote.isOwed || this.phase === 'over') return
     const before = vote.state
+    const isNew = reply.status === 'held' && before !== 'granted'
+    if (isNew && !this.#mayCount(vote)) return
     if (!vote.beaten(reply, sentAt)) {
       // Held under another fence: a claim that was long under way has made it anew.
       if (reply.status !== 'gone') this.#context.giveBack(vote.member, this.resource, vote.nonce)
@@ -435,6 +448,8 @@ export class QuorumClaim {
   }
 
   #hold(): void {
+    // The first grants may have lapsed while the last one was waited for.
+    if (this.votes.coveredUntil <= this.#context.env.now()) return this.#abandon()
     this.#cancelTimer()
     this.#endGrace()
     this.phase = 'held'

@@ -180,6 +180,8 @@ export class QuorumConnection implements Connection {
     this.#isClosed = true
     for (const claim of this.#claims.values()) claim.end()
     this.#claims.clear()
+    // A majority has answered the last release; the waiters may stand in another member's line.
+    await this.#releases.allSent()
     await this.#members.close()
   }
 

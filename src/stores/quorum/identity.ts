@@ -91,8 +91,8 @@ export class Identity {
   }
 
   /**
-   * Gives a record to a member that has none, or one of an earlier run of its server; then begins its
-   * wait. In this order: if the data is lost in between, the last step finds no record.
+   * Gives a record to a member that has none, or one of an earlier run of its server; then begins
+   * its wait. In this order: if the data is lost in between, the last step finds no record.
    */
   async #register(sighting: Sighting, all: readonly Sighting[], isFounding: boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {

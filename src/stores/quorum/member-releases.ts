@@ -18,6 +18,8 @@ export class MemberReleases {
   readonly #members: Members
   readonly #longestLeaseMs: number
   readonly #owed = new Map<Member, Owed[]>()
+  #underWay = 0
+  #onAllSent: () => void = nothing
 
   constructor(env: Env, members: Members, longestLeaseMs: number) {
     this.#env = env
@@ -55,14 +57,28 @@ export class MemberReleases {
 
   /** Gives null if it could not be told; then it is told when the member is back. */
   #release(member: Member, resource: string, nonce: string, done: (wasThere: boolean | null) => void): void {
+    const end = (wasThere: boolean | null): void => {
+      this.#underWay--
+      done(wasThere)
+      if (this.#underWay === 0) this.#onAllSent()
+    }
+    this.#underWay++
     const onFailure = (): void => {
       const owed = this.#owed.get(member) ?? []
       this.#owed.set(member, owed)
       owed.push({ resource, nonce, until: this.#env.now() + this.#longestLeaseMs })
-      done(null)
+      end(null)
     }
     if (!member.isUp) return onFailure()
-    member.start((connection) => connection.release(resource, nonce), { onAnswer: done, onFailure })
+    member.start((connection) => connection.release(resource, nonce), { onAnswer: end, onFailure })
+  }
+
+  /** Resolves when none is under way: all are answered, or have failed. */
+  async allSent(): Promise<void> {
+    if (this.#underWay > 0)
+      await new Promise<void>((resolve) => {
+        this.#onAllSent = resolve
+      })
   }
 
   /** A member votes again. */

@@ -188,12 +188,12 @@ function isPromise<T>(answer: Answer<T>): answer is Promise<T> {
   return typeof (answer as Partial<Promise<T>> | undefined)?.then === 'function'
 }
 
-/** FNV-1a, 32 bits. */
+/** FNV-1a with the final mixing of MurmurHash3, so that similar names get different ranks. */
 function hash(text: string, seed = 0x811c9dc5): number {
   let value = seed
-  for (let index = 0; index < text.length; index++) {
-    value ^= text.charCodeAt(index)
-    value = Math.imul(value, 0x01000193)
-  }
-  return value >>> 0
+  for (let index = 0; index < text.length; index++)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
+  return (value ^ (value >>> 16)) >>> 0
 }
