@@ -148,6 +148,35 @@ describe('a grant of a quorum', () => {
     expect(counts(members, 'pulse').some((count) => count > 0)).toBe(true)
   })
 
+  it('works with members that answer within the call', async () => {
+    const members = [memory(), memory(), memory()]
+    const [first, second] = [client(members), client(members)]
+    for (const order of ['cohort', 'strict'] as const) {
+      const fences: number[] = []
+      const work = (locks: Holdfast): Promise<void> =>
+        locks.mutex('door', { order }).run((hold) => void fences.push(hold.fence))
+      await Promise.all([first, second].flatMap((locks) => Array.from({ length: 50 }, () => work(locks))))
+      expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b))
+      expect(fences).toHaveLength(100)
+    }
+  })
+
+  it('is asked for under ids that are never used again', async () => {
+    const members = await set()
+    const locks = client(members, { memberTimeout: '100ms', storeTimeout: '1s' })
+    await locks.ping()
+    members[0]?.hang('claim')
+    members[1]?.hang('claim')
+    await failureOf(() => locks.mutex('door').acquire())
+    for (const { calls } of members) {
+      const ids = calls.flatMap(({ method, about }) =>
+        method === 'claim' ? [(about as { id: string }).id] : [],
+      )
+      expect(ids.length).toBeGreaterThan(0)
+      expect(new Set(ids).size).toBe(ids.length)
+    }
+  })
+
   it('is refused by a lease that is longer than the longest', async () => {
     const locks = client(await set(), { longestLease: '10s' })
     expect((await failureOf(() => locks.mutex('door').acquire({ lease: '11s' }))).code).toBe(
@@ -203,6 +232,26 @@ describe('a minority that fails', () => {
     expect(await others.mutex('door').tryAcquire()).toBe(null)
     expect(hold.isValid).toBe(true)
     expect(await hold.release()).toBe(true)
+  })
+
+  it('that other holds do not have costs them nothing', async () => {
+    const members = await set()
+    const [, b, c] = members as [InterceptedStore, InterceptedStore, InterceptedStore]
+    const locks = client(members, { memberTimeout: '200ms' })
+    const others = await Promise.all(
+      ['x', 'y', 'z'].map((name) => locks.mutex(name).acquire({ lease: '3s' })),
+    )
+    c.cut()
+    const hold = await locks.mutex('door').acquire({ lease: '3s' })
+    // From now on the first and the third member are up, and the last hold is not on the third.
+    c.heal()
+    b.cut()
+    await eventually('renewals', () => hold.isValid && others.every(({ remainingMs }) => remainingMs > 2500))
+    await eventually('the claim on the third member', () =>
+      c.calls.some(({ about }) => isClaimOf(about, 'door')),
+    )
+    await eventually('its renewal', () => hold.remainingMs > 2500)
+    for (const each of [hold, ...others]) expect(await each.release()).toBe(true)
   })
 
   it('moves the waiters to the line of another member', async () => {
@@ -332,6 +381,28 @@ describe('a state of a quorum', () => {
     expect(await clients[0]?.latch('done', 30).count()).toBe(0)
   })
 
+  it('does not come back when it has lapsed, from a member that missed its last change', async () => {
+    const members = await set()
+    const open = () =>
+      quorum(members, { memberTimeout: '100ms' }).connect({
+        id: systemEnv.id(),
+        space: 'default',
+        push: () => {},
+      })
+    const [writer, reader] = [open(), open()]
+    const old = await writer.write({ key: 'k', expect: null, value: 'old', retentionMs: null })
+    members[2]?.cut()
+    const expected = old.current?.version ?? null
+    expect((await writer.write({ key: 'k', expect: expected, value: 'new', retentionMs: 200 })).written).toBe(
+      true,
+    )
+    await eventually('the end of the value', async () => (await writer.read('k', false)) === null)
+    members[2]?.heal()
+    members[0]?.cut()
+    expect(await reader.read('k', false)).toBe(null)
+    await Promise.all([writer.close(), reader.close()])
+  })
+
   it('that only one member has got is completed, or was never there', async () => {
     const members = await set()
     const [a, b, c] = members as [InterceptedStore, InterceptedStore, InterceptedStore]
@@ -375,6 +446,10 @@ async function usherOf(members: readonly InterceptedStore[], locks: Holdfast): P
   const usher = members.find(({ calls }) => calls.some(({ method, about }) => isQueued(method, about)))
   if (!usher) throw new Error('no member has a line')
   return usher
+}
+
+function isClaimOf(about: unknown, resource: string): boolean {
+  return (about as { resource?: string; mode?: string }).resource === resource && 'mode' in (about as object)
 }
 
 function isQueued(method: string, about: unknown): boolean {

@@ -1,13 +1,14 @@
 import { formatMs } from '../../base/duration.js'
 import type { Env } from '../../base/env.js'
-import { EXCLUSIVE, FLOOR_SKEW_MS } from '../../contract/constants.js'
+import { EXCLUSIVE } from '../../contract/constants.js'
 import type { Finding } from '../../contract/store.js'
+import { LONGEST_LEAD_MS } from './fence-hints.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 
 const CHECK_LEASE_MS = 1000
 /** Clocks that are further apart cost each grant a second round trip. */
-const FAR_APART_MS = FLOOR_SKEW_MS / 2
+const FAR_APART_MS = LONGEST_LEAD_MS
 
 /** Inspects the set, and each member. */
 export async function checkMembers(env: Env, members: Members): Promise<Finding[]> {

@@ -18,7 +18,7 @@ import type { Members } from './members.js'
 import type { Vote, VoteState } from './vote.js'
 import { Votes } from './votes.js'
 
-/** A claim that gets no majority within this time, and up to twice as long, gives up. */
+/** A claim that gets no majority within this time, or a few round trips, gives up. */
 const COLLECT_MS = 250
 /** Where the push of a grant gets lost, the engine asks after so long whether it has come. */
 const ASK_AGAIN_MS = 50
@@ -45,11 +45,21 @@ const BUSY: ClaimReply = { status: 'refused', reason: 'busy' }
  */
 export type ClaimPhase = 'asking' | 'line' | 'collecting' | 'agreeing' | 'held' | 'over'
 
+/** What a member is asked for. */
+interface Question {
+  readonly vote: Vote
+  readonly mode: ClaimMode
+  /** The claim on that member in whose place ours enters. */
+  readonly adopts?: { readonly id: string; readonly fence: number }
+}
+
 export interface QuorumClaimContext {
   readonly env: Env
   readonly members: Members
   readonly hints: FenceHints
   readonly contention: Contention
+  /** An id for a claim on a member, which is never used again. */
+  newNonce(id: string): string
   /** Gives back what a member may have. Never fails. */
   giveBack(member: Member, resource: string, nonce: string): void
   /** It was refused, or failed: nothing of it is left. */
@@ -76,9 +86,8 @@ export class QuorumClaim {
   /** Before anything was sent: the lease counts from here. */
   readonly #startedAt: number
   #askedAt = 0
-  /** The floor that the members were given last. */
-  #hint = 0
-  #asks = 0
+  /** The lease to ask for. */
+  #leaseMs: number
   #tries = 1
   /** The other members are asked when the usher has granted it. */
   #isUsherOnly = false
@@ -103,6 +112,7 @@ export class QuorumClaim {
   ) {
     this.#context = context
     this.#startedAt = context.env.now()
+    this.#leaseMs = request.leaseMs
     const { all, majority } = context.members
     this.votes = new Votes(all, majority)
     this.answer = new Promise((resolve, reject) => {
@@ -126,39 +136,47 @@ export class QuorumClaim {
     this.usher = members.usherOf(this.resource)
     this.#askedAt = env.now()
     const { mode } = this.request
-    const floor = this.#floor()
-    // The usher first: its answer is waited for.
-    if (this.usher && !adopts) this.#ask(this.votes.of(this.usher), mode, floor)
+    if (adopts) return this.#adopt(adopts)
     this.#isUsherOnly = mode === 'queue' && contention.has(this.resource)
-    if (this.#isUsherOnly) return this.#decide()
-    for (const member of members.up) {
+    const others = this.#isUsherOnly ? [] : members.up.filter((member) => member !== this.usher)
+    // The usher first: its answer is waited for.
+    this.#askAll([
+      ...(this.usher ? [{ vote: this.votes.of(this.usher), mode }] : []),
+      ...others.map(
+        (member) => ({ vote: this.votes.of(member), mode: mode === 'queue' ? 'try' : mode }) as const,
+      ),
+    ])
+  }
+
+  #adopt(adopts: ReadonlyMap<Member, { id: string; fence: number }>): void {
+    const found: Question[] = []
+    for (const member of this.#context.members.up) {
       const vote = this.votes.of(member)
-      if (adopts) this.#adopt(vote, adopts.get(member), floor)
-      else if (member !== this.usher) this.#ask(vote, mode === 'queue' ? 'try' : mode, floor)
+      const adopted = adopts.get(member)
+      if (adopted) found.push({ vote, mode: 'adopt', adopts: adopted })
+      else vote.state = 'gone'
     }
+    this.#askAll(found)
+  }
+
+  /** Asks members for the claim, all with one floor. */
+  #askAll(questions: readonly Question[]): void {
+    const floor = this.#context.hints.floor(Math.max(this.request.floor, this.endFence))
+    const sentAt = this.#context.env.now()
+    for (const { vote } of questions) {
+      // An earlier call may have arrived although its answer did not.
+      if (vote.state === 'failed') this.#giveBack(vote)
+      vote.asked(this.#context.newNonce(this.request.id), sentAt)
+    }
+    // A member may answer within the call, and its answer may end the claim.
+    for (const question of questions) if (question.vote.state === 'asked') this.#ask(question, floor, sentAt)
     this.#decide()
   }
 
-  #adopt(vote: Vote, adopts: { id: string; fence: number } | undefined, floor: number): void {
-    if (adopts) this.#ask(vote, 'adopt', floor, adopts)
-    else vote.state = 'gone'
-  }
-
-  /** Above every fence that this client has seen, also its own. */
-  #floor(): number {
-    this.#hint = this.#context.hints.floor(Math.max(this.request.floor, this.endFence))
-    return this.#hint
-  }
-
-  #ask(vote: Vote, mode: ClaimMode, floor: number, adopts?: { id: string; fence: number }): void {
-    const { env } = this.#context
-    const { member } = vote
-    const sentAt = env.now()
-    // An earlier call may have arrived although its answer did not.
-    if (vote.state === 'failed') this.#giveBack(vote)
-    const nonce = `${this.request.id}.${++this.#asks}`
-    vote.asked(nonce, sentAt)
-    const claim = this.#claimOf(nonce, mode, floor, adopts)
+  #ask(question: Question, floor: number, sentAt: number): void {
+    const { vote } = question
+    const { member, nonce } = vote
+    const claim = this.#claimOf(question, floor)
     const isCurrent = (): boolean =>
       this.phase !== 'over' && vote.nonce === nonce && (vote.state === 'asked' || vote.state === 'failed')
     const onLate = (reply: ClaimReply): void => {
@@ -180,13 +198,10 @@ export class QuorumClaim {
     })
   }
 
-  #claimOf(
-    id: string,
-    mode: ClaimMode,
-    floor: number,
-    adopts: { id: string; fence: number } | undefined,
-  ): ClaimRequest {
-    const { resource, permits, capacity, leaseMs, presenceMs, maxHoldMs, block, info } = this.request
+  #claimOf({ vote, mode, adopts }: Question, floor: number): ClaimRequest {
+    const { resource, permits, capacity, presenceMs, maxHoldMs, block, info } = this.request
+    const leaseMs = this.#leaseMs
+    const id = vote.nonce
     const claim = {
       resource,
       id,
@@ -330,9 +345,9 @@ export class QuorumClaim {
     if (!hasUsher || this.#tries >= MOST_TRIES) return this.#refuse(BUSY)
     this.#tries++
     this.#setTimer(TRY_PAUSE_MS * this.#context.env.random(), () => {
-      const floor = this.#floor()
-      for (const vote of this.votes) if (vote.state === 'busy') this.#ask(vote, 'try', floor)
-      this.#decide()
+      this.#askAll(
+        [...this.votes].filter(({ state }) => state === 'busy').map((vote) => ({ vote, mode: 'try' })),
+      )
     })
   }
 
@@ -360,15 +375,14 @@ export class QuorumClaim {
     this.#askedAt = env.now()
     const usher = this.votes.of(this.usher as Member)
     this.#placeUntil = Math.min(usher.until, trustedUntil(env.now(), this.request.presenceMs))
+    // A promotion refreshes nothing: the next pulse starts the lease.
+    this.#leaseMs = Math.max(1, Math.min(this.#leaseMs, leaseForMs(usher.until - env.now())))
     this.#reply(this.waitingReply())
-    const floor = this.#floor()
-    for (const member of members.up) {
-      const vote = this.votes.of(member)
-      if (vote.state !== 'granted' && vote.state !== 'asked') this.#ask(vote, 'queue', floor)
-    }
     members.watch()
-    this.#setTimer(COLLECT_MS * (1 + env.random()), () => this.#abandon())
-    this.#decide()
+    this.#setTimer(members.roundTripsMs(COLLECT_MS) * (1 + env.random()), () => this.#abandon())
+    const others = members.up.map((member) => this.votes.of(member))
+    const missing = others.filter(({ state }) => state !== 'granted' && state !== 'asked')
+    this.#askAll(missing.map((vote) => ({ vote, mode: 'queue' })))
   }
 
   #decideCollecting(): void {
@@ -381,14 +395,18 @@ export class QuorumClaim {
   #agree(): void {
     this.phase = 'agreeing'
     this.#target = this.votes.highestFence
-    this.#context.hints.answered(this.#hint, this.#target)
-    if (this.votes.agreeOn(this.#target)) return this.#hold()
-    this.#setTimer(COLLECT_MS, () => this.#abandon())
+    const { hints, members } = this.#context
+    if (this.votes.agreeOn(this.#target, this.#context.env.now())) {
+      hints.agreed()
+      return this.#hold()
+    }
+    hints.differed(this.#target)
+    this.#setTimer(members.roundTripsMs(COLLECT_MS), () => this.#abandon())
     this.#decide()
   }
 
   #decideAgreeing(): void {
-    if (this.votes.agreeOn(this.#target)) return this.#hold()
+    if (this.votes.agreeOn(this.#target, this.#context.env.now())) return this.#hold()
     // An answer that is under way may have the fence as well, and spare the second round.
     const isExpected = this.#raises === 0 && this.votes.count('asked') > 0 && !this.#isGraceOver
     if (isExpected || this.#raisesUnderWay > 0) {
@@ -417,7 +435,8 @@ export class QuorumClaim {
   }
 
   async #raiseOn(vote: Vote, first: number): Promise<void> {
-    const { resource, leaseMs, presenceMs, block } = this.request
+    const { resource, presenceMs, block } = this.request
+    const leaseMs = this.#leaseMs
     const { nonce, member } = vote
     const sentAt = this.#context.env.now()
     const beat: Beat = { resource, id: nonce, leaseMs, presenceMs, fences: { first, count: block } }
@@ -468,7 +487,8 @@ export class QuorumClaim {
 
   /** Asks a member that does not have the claim, while the others hold it. */
   join(vote: Vote): void {
-    this.#ask(vote, 'try', this.#floor())
+    this.#leaseMs = this.request.leaseMs
+    this.#askAll([{ vote, mode: 'try' }])
   }
 
   /** Whether members without the claim may be asked for it: it is as it was granted. */

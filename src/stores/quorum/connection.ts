@@ -30,6 +30,9 @@ import { Members, type MembersOptions } from './members.js'
 import { pulseClaims } from './pulse.js'
 import { Register } from './register.js'
 
+/** With fewer claims, those that have lapsed are not looked for. */
+const LEAST_SWEPT = 1000
+
 export interface QuorumOptionsInMs extends MembersOptions {
   readonly env: Env
   /** No lease may be longer. */
@@ -48,6 +51,8 @@ export class QuorumConnection implements Connection {
   /** By the id that the engine gave. */
   readonly #claims = new Map<string, QuorumClaim>()
   readonly #watched = new Set<string>()
+  #nonces = 0
+  #sweepAt = LEAST_SWEPT
   #isClosed = false
 
   constructor(options: QuorumOptionsInMs, client: ClientContext) {
@@ -70,6 +75,7 @@ export class QuorumConnection implements Connection {
       members: this.#members,
       hints: new FenceHints(env),
       contention: new Contention(env),
+      newNonce: (id) => `${id}.${++this.#nonces}`,
       giveBack: (member, resource, nonce) => this.#releases.giveBack(member, resource, nonce),
       onRefused: (claim) => this.#forget(claim),
       onGranted: (claim) => this.#granted(claim),
@@ -80,9 +86,12 @@ export class QuorumConnection implements Connection {
   claim(request: ClaimRequest): Promise<ClaimReply> {
     if (this.#isClosed) return Promise.reject(closed())
     const known = this.#claims.get(request.id)
-    if (known) return known.answer.then(() => known.reply())
+    if (known) return known.answer.then((reply) => (known.phase === 'over' ? reply : known.reply()))
     if (request.capacity !== EXCLUSIVE) return Promise.reject(noSemaphores(request.resource))
-    if (request.leaseMs > this.#options.longestLeaseMs) return Promise.reject(this.#tooLong(request.resource))
+    const { leaseMs, presenceMs } = request
+    if (Math.max(leaseMs, presenceMs) > this.#options.longestLeaseMs)
+      return Promise.reject(this.#tooLong(request.resource))
+    this.#sweep()
     const claim = new QuorumClaim(request, this.#context)
     this.#claims.set(request.id, claim)
     this.#start(claim)
@@ -213,10 +222,24 @@ export class QuorumConnection implements Connection {
     return awaited
   }
 
-  #granted({ request: { resource, id, maxHoldMs }, fence }: QuorumClaim): void {
+  #granted({ request: { resource, id, maxHoldMs, leaseMs, presenceMs }, fence }: QuorumClaim): void {
     const granted = { type: 'granted', resource, id, fence } as const
-    // The members count `maxHold` from different moments, and only an answer tells the earliest.
-    this.#client.push(maxHoldMs === null ? granted : { ...granted, isUnconfirmed: true })
+    // The engine counts the place in line. Where that was longer than the lease, or the members
+    // count `maxHold` from different moments, only an answer tells how long the hold lasts.
+    const isUnconfirmed = maxHoldMs !== null || presenceMs > leaseMs
+    this.#client.push(isUnconfirmed ? { ...granted, isUnconfirmed } : granted)
+  }
+
+  /** Forgets holds that have lapsed long ago: the engine releases only what it still has. */
+  #sweep(): void {
+    if (this.#claims.size < this.#sweepAt) return
+    const before = this.#options.env.now() - this.#options.longestLeaseMs
+    for (const claim of this.#claims.values())
+      if (claim.phase === 'held' && claim.votes.coveredUntil < before) {
+        claim.end()
+        this.#forget(claim)
+      }
+    this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#claims.size)
   }
 
   #lost(claim: QuorumClaim): void {
@@ -237,7 +260,7 @@ export class QuorumConnection implements Connection {
 
   #tooLong(resource: string): HoldfastError {
     const longest = formatMs(this.#options.longestLeaseMs)
-    const message = `A lease on this quorum is at most ${longest}; ask for a shorter one, or raise longestLease of quorum() for all clients`
+    const message = `A lease or presence on this quorum is at most ${longest}; ask for a shorter one, or raise longestLease of quorum() for all clients`
     return invalid(message, resource)
   }
 }

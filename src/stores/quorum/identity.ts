@@ -76,10 +76,14 @@ export class Identity {
    * set. `othersStand`: a member that is not among them votes or has voted.
    */
   async settle(sightings: readonly Sighting[], isWhole: boolean, othersStand: boolean): Promise<void> {
-    const isNew = !othersStand && !sightings.some(hasStanding)
-    if (isNew && !isWhole && !this.#isPatienceOver()) return
+    const isNew = (): boolean => !othersStand && !sightings.some(hasStanding)
+    if (isNew() && !isWhole && !this.#isPatienceOver()) return
     if (isWhole) this.#incompleteSince = null
-    for (const sighting of sightings) await this.#register(sighting, sightings, isNew && isWhole)
+    const mayFound = (): boolean => isWhole && isNew()
+    const [first, ...others] = sightings
+    // The first one names the set.
+    if (first) await this.#register(first, sightings, mayFound)
+    await Promise.all(others.map((sighting) => this.#register(sighting, sightings, mayFound)))
     const isFounded = isWhole && (await this.#agreeOnSet(sightings))
     await Promise.all(sightings.map((sighting) => this.#admit(sighting, isFounded)))
   }
@@ -91,22 +95,17 @@ export class Identity {
   }
 
   /**
-   * Gives a record to a member that has none, or one of an earlier run of its server; then begins
-   * its wait. In this order: if the data is lost in between, the last step finds no record.
+   * Gives a record to a member that has none, or one of an earlier run of its server. A record of an
+   * earlier run may be older than the member's last votes: also a founding one has to wait.
    */
-  async #register(sighting: Sighting, all: readonly Sighting[], isFounding: boolean): Promise<void> {
+  async #register(sighting: Sighting, all: readonly Sighting[], mayFound: () => boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {
       const { record, run } = sighting
-      if (record && record.run === run) {
-        if (record.standing === 'member' || record.wait !== null) return
-        await this.#write(sighting, { ...record, wait: await this.#startWait(sighting.connection) })
-        continue
-      }
-      const hasNotVoted = record ? record.standing === 'founding' : isFounding
+      if (record && record.run === run) return
       await this.#write(sighting, {
         id: record?.id ?? this.#context.newId(),
         set: record?.set ?? smallestSet(all) ?? this.#context.newId(),
-        standing: hasNotVoted ? 'founding' : 'rejoining',
+        standing: record === null && mayFound() ? 'founding' : 'rejoining',
         run,
         wait: null,
       })
@@ -114,31 +113,34 @@ export class Identity {
   }
 
   /**
-   * Whether all were founded together: none of them has voted before this set. Clients that found
-   * it at the same time agree on the smallest name.
+   * Whether all were founded together: none of them has voted. Clients that found the set at the same
+   * time agree on the smallest name.
    */
   async #agreeOnSet(sightings: readonly Sighting[]): Promise<boolean> {
     for (let look = 0; look < MOST_LOOKS; look++) {
+      if (!sightings.every(({ record }) => record?.standing === 'founding')) return false
       const set = smallestSet(sightings)
       const other = sightings.find(({ record }) => record?.set !== set)
-      if (!other) return sightings.every(({ record }) => record !== null && record.standing !== 'rejoining')
-      const { record } = other
-      if (!record || set === null || !sightings.every(({ record }) => record?.standing === 'founding'))
-        return false
-      await this.#write(other, { ...record, set })
+      if (!other?.record || set === null) return true
+      await this.#write(other, { ...other.record, set })
     }
     return false
   }
 
-  /** A member of a founded set, or one whose wait is over, may vote. */
+  /**
+   * A member of a founded set may vote, and one whose wait is over. The wait begins when the record
+   * is there: if the data is lost in between, the last step finds no record.
+   */
   async #admit(sighting: Sighting, isFounded: boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {
-      const { record, run } = sighting
+      const { record, run, connection } = sighting
       if (!record || record.standing === 'member' || record.run !== run) return
-      const mayVote =
-        (isFounded && record.standing === 'founding') || (await this.#isOver(sighting, record.wait))
-      if (!mayVote) return
-      await this.#write(sighting, { ...record, standing: 'member' })
+      const { standing, wait } = record
+      if ((isFounded && standing === 'founding') || (wait !== null && (await this.#isOver(sighting, wait))))
+        await this.#write(sighting, { ...record, standing: 'member' })
+      else if (wait === null)
+        await this.#write(sighting, { ...record, wait: await this.#startWait(connection) })
+      else return
     }
   }
 
@@ -153,8 +155,8 @@ export class Identity {
     return wait
   }
 
-  async #isOver({ connection }: Sighting, wait: string | null): Promise<boolean> {
-    return wait !== null && (await connection.read(waitKey(wait), false)) === null
+  async #isOver({ connection }: Sighting, wait: string): Promise<boolean> {
+    return (await connection.read(waitKey(wait), false)) === null
   }
 
   /** Afterwards the sighting shows the record as it is, also if another client wrote it. */

@@ -85,7 +85,7 @@ function capabilitiesOf(stores: readonly Store[]): Capabilities {
     confirmHandOffs: all.some(({ confirmHandOffs }) => confirmHandOffs === true),
     ...(all.every(({ tellsWanted }) => tellsWanted !== undefined)
       ? {
-          // A waiter asks all members that are up, so it is enough if a majority of them tells.
+          // The first claim that has to wait asks all members that are up, so a majority is enough.
           get tellsWanted() {
             return all.filter(({ tellsWanted }) => tellsWanted === true).length > all.length / 2
           },

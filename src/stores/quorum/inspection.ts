@@ -8,6 +8,9 @@ export function engineId(nonce: string): string {
   return end === -1 ? nonce : nonce.slice(0, end)
 }
 
+/** How often a break looks for what it has missed. */
+const MOST_LOOKS = 3
+
 /** What the members show of one line. */
 type Lines = ReadonlyMap<Member, LineView>
 
@@ -37,16 +40,26 @@ export class Inspection {
 
   /** Revokes these holds on all members that have them. */
   async evict(resource: string, isMeant: (claim: ClaimView) => boolean): Promise<ClaimView[]> {
-    const lines: Lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
-    const { claims } = this.#merge(resource, lines)
-    const evicted = claims.filter((claim) => claim.fence !== null && isMeant(claim))
-    const ids = new Set(evicted.map(({ id }) => id))
-    await this.#members.gather(async (member) => {
-      for (const claim of lines.get(member)?.claims ?? [])
-        if (claim.fence !== null && ids.has(engineId(claim.id)))
-          await member.call((connection) => connection.evict(resource, claim.fence))
-    })
-    return evicted
+    const evicted = new Map<string, ClaimView>()
+    // The fence of a hold that is passed on changes: what was missed is looked for again.
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      const lines: Lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
+      const { claims } = this.#merge(resource, lines)
+      const holds = claims.filter((claim) => evicted.has(claim.id) || isMeant(claim))
+      for (const hold of holds) if (hold.fence !== null) evicted.set(hold.id, hold)
+      const ids = new Set(holds.map(({ id }) => id))
+      const found = await this.#members.gather((member) => this.#evictOn(member, lines.get(member), ids))
+      if ([...found.values()].every((count) => count === 0)) break
+    }
+    return [...evicted.values()]
+  }
+
+  /** Gives how many grants of these claims the member had. */
+  async #evictOn(member: Member, line: LineView | undefined, ids: ReadonlySet<string>): Promise<number> {
+    const grants = (line?.claims ?? []).filter(({ fence, id }) => fence !== null && ids.has(engineId(id)))
+    for (const { fence } of grants)
+      await member.call((connection) => connection.evict(line?.resource ?? '', fence))
+    return grants.length
   }
 
   async spaces(): Promise<string[]> {

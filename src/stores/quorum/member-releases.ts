@@ -27,16 +27,26 @@ export class MemberReleases {
     this.#longestLeaseMs = longestLeaseMs
   }
 
-  /** Ends a claim. false: no majority had it any more. Rejects where that is not known. */
+  /**
+   * Ends a claim. false: no majority had it any more. Rejects where that is not known. Waits for the
+   * usher as well, if that takes no longer than a moment: the next claim finds the lock free there.
+   */
   release(claim: QuorumClaim): Promise<boolean> {
     // A place in line is only on the usher.
     const needed = claim.phase === 'held' ? this.#members.majority : 1
-    const { resource } = claim
-    const owed = claim.end()
+    const { resource, usher } = claim
+    const owed = claim.end().sort((a, b) => Number(b.member === usher) - Number(a.member === usher))
+    const sentAt = this.#env.now()
     return new Promise((resolve, reject) => {
       let [yes, unknown, pending] = [0, 0, owed.length]
+      let isUsherPending = owed[0]?.member === usher
+      let isGrace = false
       const settle = (): void => {
-        if (yes >= needed) resolve(true)
+        if (yes >= needed && !isUsherPending) resolve(true)
+        else if (yes >= needed && !isGrace) {
+          isGrace = true
+          this.#env.timer(this.#members.graceMs(sentAt), () => resolve(true), { keepAlive: true })
+        } else if (yes >= needed) return
         else if (yes + pending + unknown < needed) resolve(false)
         else if (pending === 0) reject(this.#members.unavailable())
       }
@@ -44,6 +54,7 @@ export class MemberReleases {
       for (const { member, nonce } of owed)
         this.#release(member, resource, nonce, (wasThere) => {
           pending--
+          if (member === usher) isUsherPending = false
           if (wasThere === null) unknown++
           else if (wasThere) yes++
           settle()

@@ -30,6 +30,9 @@ interface PendingCall {
   fail(error: HoldfastError): void
 }
 
+/** A timer that fires later than this shows that the process stood still. */
+const LATE_MS = 50
+
 /** One member of the set, as one client sees it. */
 export class Member {
   state: MemberState = 'unknown'
@@ -43,6 +46,7 @@ export class Member {
   /** In order of sending. */
   readonly #pending = new Set<PendingCall>()
   #heardAt = -Infinity
+  #latencyMs = 0
   #isWatching = false
   #identifiedLink: number | undefined
 
@@ -81,6 +85,15 @@ export class Member {
     return hash(resource, this.#seed)
   }
 
+  /** How long its answers take at present, rather the slow ones. */
+  get latencyMs(): number {
+    return this.#latencyMs
+  }
+
+  #noteLatency(ms: number): void {
+    this.#latencyMs = Math.max(ms, 0.9 * this.#latencyMs + 0.1 * ms)
+  }
+
   /** When it answered last. */
   get heardAt(): number {
     return this.#heardAt
@@ -97,6 +110,7 @@ export class Member {
     const pending: PendingCall = { sentAt: env.now(), fail }
     const onAnswer = (answer: T): void => {
       this.#heardAt = env.now()
+      this.#noteLatency(this.#heardAt - pending.sentAt)
       if (!this.#pending.delete(pending)) return listener.onLate?.(answer)
       if (link === this.connection.origin?.link) return listener.onAnswer(answer)
       // Another run of the server may have answered: it does not count, and is given back.
@@ -150,16 +164,18 @@ export class Member {
     if (this.#isWatching || !oldest) return
     this.#isWatching = true
     const { env, timeoutMs } = this.#context
-    const leftMs = this.#silentFrom(oldest) + timeoutMs - env.now()
-    env.timer(
-      Math.max(1, leftMs),
-      () => {
-        this.#isWatching = false
-        this.#giveUpSilent()
-        this.#watch()
-      },
-      { keepAlive: false },
-    )
+    const dueAt = Math.max(env.now() + 1, this.#silentFrom(oldest) + timeoutMs)
+    const look = (): void => {
+      this.#isWatching = false
+      this.#giveUpSilent()
+      this.#watch()
+    }
+    const onTime = (): void => {
+      // This process stood still: answers may be there that were not read yet.
+      if (env.now() - dueAt > LATE_MS) env.timer(LATE_MS, look, { keepAlive: false })
+      else look()
+    }
+    env.timer(dueAt - env.now(), onTime, { keepAlive: false })
   }
 
   /** A member that answers what was sent before is busy, not silent. */

@@ -124,6 +124,12 @@ export class Members {
     })
   }
 
+  /** At least so long, or a few round trips where members are slow. */
+  roundTripsMs(leastMs: number): number {
+    const slowest = this.up.reduce((most, { latencyMs }) => Math.max(most, latencyMs), 0)
+    return Math.max(leastMs, 4 * slowest)
+  }
+
   /** How long to wait for the others after a majority has answered what was sent then. */
   graceMs(sentAt: number): number {
     return 3 * (this.#options.env.now() - sentAt) + GRACE_MS
@@ -133,33 +139,41 @@ export class Members {
    * Asks all members that vote. Resolves when all have answered, or a majority has and the others
    * take much longer. Rejects if there is no majority of answers.
    */
-  gather<T>(call: (member: Member) => Promise<T>): Promise<Map<Member, T>> {
+  async gather<T>(call: (member: Member) => Promise<T>): Promise<Map<Member, T>> {
+    const answers = new Map<Member, T>()
+    let refusal: unknown
+    await this.tryEach(this.up, async (member) => {
+      try {
+        answers.set(member, await call(member))
+        return true
+      } catch (error) {
+        if (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE') refusal = error
+        return false
+      }
+    })
+    if (answers.size < this.majority) throw refusal ?? this.unavailable()
+    return new Map(answers)
+  }
+
+  /**
+   * Asks these members. Resolves when all have answered or failed, or it went well with a majority
+   * and the others take much longer.
+   */
+  tryEach(members: Iterable<Member>, call: (member: Member) => Promise<boolean>): Promise<void> {
     const { env } = this.#options
     const startedAt = env.now()
-    const { up } = this
-    const answers = new Map<Member, T>()
-    return new Promise((resolve, reject) => {
-      let pending = up.length
-      let refusal: unknown
-      const settle = (): void => {
+    const asked = [...members]
+    return new Promise((resolve) => {
+      let [pending, good] = [asked.length, 0]
+      const settle = (isGood: boolean): void => {
         pending--
-        if (pending === 0 && answers.size < this.majority) reject(refusal ?? this.unavailable())
-        else if (pending === 0) resolve(answers)
-        else if (answers.size === this.majority)
-          env.timer(this.graceMs(startedAt), () => resolve(answers), { keepAlive: true })
+        if (isGood) good++
+        if (pending === 0) resolve()
+        else if (isGood && good === this.majority)
+          env.timer(this.graceMs(startedAt), resolve, { keepAlive: true })
       }
-      if (pending === 0) reject(this.unavailable())
-      for (const member of up)
-        call(member).then(
-          (answer) => {
-            answers.set(member, answer)
-            settle()
-          },
-          (error: unknown) => {
-            if (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE') refusal = error
-            settle()
-          },
-        )
+      if (pending === 0) resolve()
+      for (const member of asked) call(member).then(settle, () => settle(false))
     })
   }
 
@@ -175,6 +189,7 @@ export class Members {
   }
 
   async #identifyAll(): Promise<void> {
+    this.#refusal = null
     const unknown = this.all.filter((member) => !member.isUp)
     const connections = new Map(unknown.map((member) => [member, this.#connect(member.store)]))
     const sightings: Sighting[] = []
@@ -191,8 +206,11 @@ export class Members {
     )
     const others = this.all.filter((member) => !unknown.includes(member))
     const settling = this.#identity.settle(sightings, sightings.length === this.all.length, others.length > 0)
-    await this.#within(settling).catch(nothing)
-    for (const sighting of sightings) this.#take(sighting)
+    const failure = await this.#within(settling).then(
+      () => null,
+      (error: unknown) => error,
+    )
+    for (const sighting of sightings) this.#take(sighting, failure)
     for (const connection of connections.values()) void connection.close().catch(nothing)
   }
 
@@ -202,10 +220,11 @@ export class Members {
   }
 
   /** What a sighting says about its member. */
-  #take(sighting: Sighting): void {
+  #take(sighting: Sighting, failure: unknown = null): void {
     const { member, link, record } = sighting
     if (member.isUp) return
     if (!isMember(sighting) || !record) {
+      if (failure !== null) return this.#onFailure(member, failure)
       const text = record
         ? 'it has lost its data, or is new, and votes when the longest lease is over'
         : 'the set is new, and is founded when all its members answer'

@@ -35,14 +35,20 @@ export async function pulseClaims(
   const sentAt = env.now()
   const claimBeats = beats.map((beat) => newClaimBeat(beat, claims.get(beat.id)))
   let round = claimBeats.filter((each) => each !== null)
+  // A hold that is left to lapse is not asked for again.
+  for (const { claim, beat } of round) if (claim.canJoin && beat.leaseMs > 0) joinMissing(claim)
+  const answered = new Set<Member>()
   for (let count = 1; round.length > 0; count++) {
-    await send(env, members, round)
-    for (const each of round) takeFences(each)
+    await send(env, members, round, answered)
+    for (const each of round) takeFences(each, env.now())
     round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
   }
-  // A hold that is left to lapse is not asked for again.
-  for (const each of claimBeats) if (each?.claim.canJoin && each.beat.leaseMs > 0) joinMissing(each.claim)
-  return claimBeats.map((each) => replyTo(each, claims, sentAt))
+  const isRenewedOf = (each: ClaimBeat | null): boolean =>
+    each === null || isRenewed(each.claim, answered, members)
+  if (!claimBeats.some(isRenewedOf)) throw members.unavailable()
+  return claimBeats.map((each) =>
+    each && !isRenewedOf(each) ? notRenewed(each.claim) : replyTo(each, claims, sentAt),
+  )
 }
 
 function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | null {
@@ -56,7 +62,12 @@ function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | n
 }
 
 /** One call to each member that has one of the claims. */
-async function send(env: Env, members: Members, round: readonly ClaimBeat[]): Promise<void> {
+async function send(
+  env: Env,
+  members: Members,
+  round: readonly ClaimBeat[],
+  answered: Set<Member>,
+): Promise<void> {
   const byMember = new Map<Member, MemberBeat[]>()
   for (const of of round)
     for (const vote of of.claim.votes) {
@@ -68,15 +79,13 @@ async function send(env: Env, members: Members, round: readonly ClaimBeat[]): Pr
       list.push({ of, vote, beat })
     }
   const startedAt = env.now()
-  const answered = new Set<Member>()
-  await new Promise<void>((resolve, reject) => {
+  await new Promise<void>((resolve) => {
     let pending = byMember.size
     let isGrace = false
     const settle = (): void => {
       pending--
       const isEnough = answered.size > 0 && round.every(({ claim }) => isRenewed(claim, answered, members))
-      if (pending === 0 && !isEnough) reject(members.unavailable())
-      else if (pending === 0) resolve()
+      if (pending === 0) resolve()
       else if (isEnough && !isGrace) {
         isGrace = true
         env.timer(members.graceMs(startedAt), resolve, { keepAlive: true })
@@ -91,9 +100,10 @@ async function send(env: Env, members: Members, round: readonly ClaimBeat[]): Pr
   })
 }
 
-/** Whether a majority has answered for a hold. A claim that waits is asked for next time. */
+/** Whether a majority has answered for a hold; for a claim that waits, whether its usher has. */
 function isRenewed(claim: QuorumClaim, answered: ReadonlySet<Member>, { majority }: Members): boolean {
-  if (claim.phase !== 'held') return true
+  if (claim.phase === 'over') return true
+  if (claim.phase !== 'held') return claim.usher !== null && answered.has(claim.usher)
   let count = 0
   for (const { state, member } of claim.votes) if (state === 'granted' && answered.has(member)) count++
   return count >= majority
@@ -127,10 +137,10 @@ async function tell(env: Env, member: Member, list: readonly MemberBeat[]): Prom
 }
 
 /** Whether a majority has reserved the fences; otherwise higher ones are asked for next. */
-function takeFences(each: ClaimBeat): void {
+function takeFences(each: ClaimBeat, now: number): void {
   const { wanted, claim } = each
   if (!wanted || claim.phase !== 'held') return
-  if (claim.votes.agreeOn(wanted.first)) {
+  if (claim.votes.agreeOn(wanted.first, now)) {
     each.block = wanted.first
     each.wanted = null
     claim.endFence = wanted.first + wanted.count
@@ -141,6 +151,11 @@ function takeFences(each: ClaimBeat): void {
     )
     wanted.first = newest + FENCE_STEP
   }
+}
+
+/** Says that nothing is known, so that the engine asks again soon. */
+function notRenewed(claim: QuorumClaim): BeatReply {
+  return { ...claim.waitingReply(), grantsAbove: 0 }
 }
 
 /** Members that never had the claim, or lost it, are asked again while the others hold it. */

@@ -4,12 +4,12 @@ import type { StateChange, StateOutcome, StateValue } from '../../contract/store
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 
-/** How long a promise is kept that no value followed. */
-const PROMISE_MS = 3_600_000
-/** How long it is remembered that a value was deleted. */
-const DELETED_MS = 86_400_000
+/** How long a member keeps a cell after the end of its value. */
+const KEPT_MS = 86_400_000
 /** How often to begin again where other clients write at the same time. */
 const MOST_ROUNDS = 8
+/** How often a read looks whether a write that is under way has become complete. */
+const MOST_LOOKS = 3
 const LONGEST_PAUSE_MS = 10
 
 /** What a member keeps of a state. Ballots are unique: two writers never get one accepted. */
@@ -21,10 +21,16 @@ interface Cell {
   /** The version of the value, which stays when a read completes a write. */
   readonly version: number
   readonly value: string | null
-  readonly retentionMs: number | null
+  /** When the value ends, by the wall clock of its writer; null: when it is deleted. */
+  readonly endsAt: number | null
+  /**
+   * How long members keep the cell; null: for ever. Never shorter than that of the cell before: a
+   * member that has missed this one must not bring the old value back.
+   */
+  readonly keptMs: number | null
 }
 
-const EMPTY: Cell = { promised: 0, accepted: 0, version: 0, value: null, retentionMs: PROMISE_MS }
+const EMPTY: Cell = { promised: 0, accepted: 0, version: 0, value: null, endsAt: null, keptMs: KEPT_MS }
 
 /** A cell, and the member's own version of it. */
 interface Seen {
@@ -48,29 +54,31 @@ export class Register {
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
-    const chosen = this.#chosen(await this.#look(key, watch))
-    if (chosen) return stateOf(chosen)
-    // A write is under way, or was left half-done: it is completed, or a later read could go back.
-    const { current } = await this.#round(key, (cell) => cell)
-    return current
+    for (let look = 1; ; look++) {
+      const chosen = this.#chosen(await this.#look(key, watch))
+      if (chosen) return this.#stateOf(chosen)
+      if (look === MOST_LOOKS) break
+      // A write is under way: to complete it would interrupt its writer.
+      await this.#pause()
+    }
+    // It was left half-done: it is completed, or a later read could go back.
+    return this.#round(key, (cell) => cell)
   }
 
   async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {
     let written = false
-    const { current } = await this.#round(key, (cell, ballot) => {
-      written = (stateOf(cell)?.version ?? null) === expect
-      if (!written) return cell
-      const kept = value === null ? DELETED_MS : retentionMs
-      return { promised: ballot, accepted: ballot, version: ballot, value, retentionMs: kept }
+    const current = await this.#round(key, (before, ballot) => {
+      written = (this.#stateOf(before)?.version ?? null) === expect
+      if (!written) return before
+      const endsAt = retentionMs === null ? null : this.#env.wallMs() + retentionMs
+      const keptMs = longer(before.keptMs, retentionMs === null ? null : retentionMs + KEPT_MS)
+      return { promised: ballot, accepted: ballot, version: ballot, value, endsAt, keptMs }
     })
     return { written, current }
   }
 
   /** Changes the value as one step; rejects if it is not known whether it was changed. */
-  async #round(
-    key: string,
-    change: (cell: Cell, ballot: number) => Cell,
-  ): Promise<{ current: StateValue | null }> {
+  async #round(key: string, change: (cell: Cell, ballot: number) => Cell): Promise<StateValue | null> {
     for (let round = 1; ; round++) {
       const seen = await this.#look(key, false)
       const ballot = this.#ballotAbove(seen)
@@ -79,14 +87,14 @@ export class Register {
         const before = newest(promised)
         const after = change(before, ballot)
         // Nothing to change, and a majority has it already.
-        if (after === before && this.#chosen(promised)) return { current: stateOf(before) }
+        if (after === before && this.#chosen(promised)) return this.#stateOf(before)
         const accepted = await this.#writeAll(key, promised, () => ({
           ...after,
           promised: ballot,
           accepted: ballot,
         }))
         if (accepted.size < this.#members.majority) throw interrupted()
-        return { current: stateOf(after) }
+        return this.#stateOf(after)
       }
       if (round >= MOST_ROUNDS) throw interrupted()
       await this.#pause()
@@ -110,7 +118,7 @@ export class Register {
     return count >= this.#members.majority ? cell : null
   }
 
-  /** Above all that was seen; and above those of a value that has lapsed. */
+  /** Above all that was seen; and above those of a cell that a member no longer keeps. */
   #ballotAbove(seen: Seens): number {
     let highest = Math.floor(this.#env.wallMs() * 1000)
     for (const { cell } of seen.values()) highest = Math.max(highest, cell.promised, cell.accepted)
@@ -120,18 +128,26 @@ export class Register {
   /** Gives the members on which nobody came between. */
   async #writeAll(key: string, seen: Seens, change: (cell: Cell) => Cell): Promise<Seens> {
     const written = new Map<Member, Seen>()
-    const write = async (member: Member): Promise<void> => {
+    const write = async (member: Member): Promise<boolean> => {
       const before = seen.get(member)
-      if (!before) return
+      if (!before) return false
       const cell = change(before.cell)
-      const { retentionMs } = cell
+      const { memberVersion: expect } = before
+      const value = JSON.stringify(cell)
       const outcome = await member.call((connection) =>
-        connection.write({ key, expect: before.memberVersion, value: JSON.stringify(cell), retentionMs }),
+        connection.write({ key, expect, value, retentionMs: cell.keptMs }),
       )
       if (outcome.written) written.set(member, { cell, memberVersion: outcome.current?.version ?? null })
+      return outcome.written
     }
-    await this.#members.gather(write)
-    return written
+    await this.#members.tryEach(seen.keys(), write)
+    // Without those that come later.
+    return new Map(written)
+  }
+
+  #stateOf({ value, version, endsAt }: Cell): StateValue | null {
+    const isOver = endsAt !== null && this.#env.wallMs() >= endsAt
+    return value === null || isOver ? null : { value, version }
   }
 
   #pause(): Promise<void> {
@@ -139,6 +155,10 @@ export class Register {
       this.#env.timer(LONGEST_PAUSE_MS * this.#env.random(), resolve, { keepAlive: true })
     })
   }
+}
+
+function longer(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : Math.max(a, b)
 }
 
 function parse(state: StateValue | null): Seen {
@@ -150,10 +170,6 @@ function newest(seen: Seens): Cell {
   let cell = EMPTY
   for (const other of seen.values()) if (other.cell.accepted > cell.accepted) cell = other.cell
   return cell
-}
-
-function stateOf({ value, version }: Cell): StateValue | null {
-  return value === null ? null : { value, version }
 }
 
 function interrupted(): HoldfastError {

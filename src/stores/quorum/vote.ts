@@ -13,9 +13,6 @@ import type { Member } from './member.js'
  */
 export type VoteState = 'none' | 'asked' | 'waiting' | 'granted' | 'busy' | 'gone' | 'failed'
 
-/** How many fences of a claim are remembered: few beats are under way at a time. */
-const MOST_FENCES = 8
-
 /** What one member has answered to a claim. All times are `env.now()`. */
 export class Vote {
   state: VoteState = 'none'
@@ -30,8 +27,8 @@ export class Vote {
   isWanted: boolean | undefined
   /** The last answer that said "waiting". */
   place: Waiting | null = null
-  /** The fences that it may have, by its grant and by the beats that were sent since. */
-  #fences: number[] = []
+  /** The fences that beats have asked for, and no answer has shown yet. */
+  #raising: number[] = []
   #askedAt = 0
   #inLineAt = 0
 
@@ -51,7 +48,7 @@ export class Vote {
     this.state = 'asked'
     this.nonce = nonce
     this.fence = 0
-    this.#fences = []
+    this.#raising = []
     this.newest = 0
     this.until = 0
     this.place = null
@@ -91,7 +88,7 @@ export class Vote {
 
   /** A beat is sent that asks for these fences. */
   raising(first: number): void {
-    this.#fences = [...this.#fences.slice(-MOST_FENCES), first]
+    this.#raising.push(first)
   }
 
   /** The answer to a beat. false: the member does not have the claim as it was. */
@@ -104,7 +101,8 @@ export class Vote {
       this.waiting(reply, sentAt)
       return true
     }
-    if (!isPending && !this.#fences.includes(reply.fence)) return false
+    // A higher fence that no beat has asked for is that of another grant.
+    if (!isPending && reply.fence > this.fence && !this.#raising.includes(reply.fence)) return false
     // The place in line may have been kept for longer than the hold lasts, where `maxHold` ends it.
     if (isPending) this.until = 0
     this.state = 'granted'
@@ -117,8 +115,8 @@ export class Vote {
 
   /** Answers may overtake each other: a fence is never lowered. */
   #take(fence: number): void {
-    if (!this.#fences.includes(fence)) this.raising(fence)
     this.fence = Math.max(this.fence, fence)
+    if (this.#raising.length > 0) this.#raising = this.#raising.filter((first) => first > this.fence)
   }
 
   /** A renewal never shortens. */

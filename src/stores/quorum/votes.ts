@@ -47,10 +47,14 @@ export class Votes implements Iterable<Vote> {
     return highest
   }
 
-  /** Whether a majority has granted the claim with this fence. */
-  agreeOn(target: number): boolean {
+  /**
+   * Whether a majority has granted the claim with this fence, and still covers it: a vote that has
+   * lapsed may have gone to another client meanwhile.
+   */
+  agreeOn(target: number, now: number): boolean {
     let exact = 0
-    for (const { state, fence } of this.#votes) if (state === 'granted' && fence === target) exact++
+    for (const { state, fence, until } of this.#votes)
+      if (state === 'granted' && fence === target && until > now) exact++
     return exact >= this.#majority
   }
 
