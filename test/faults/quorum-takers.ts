@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { type MemoryGuard, memoryGuard } from '../../src/fence/index.js'
 import type { QuorumOptions } from '../../src/stores/quorum/index.js'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { eventually, now } from '../../src/testing/conformance/checks.js'
 import type { TcpProxy } from '../servers/proxy.js'
 import type { QuorumServers, Ways } from '../servers/quorum.js'
 import { conflictsIn, type Held } from './history.js'
@@ -66,6 +66,7 @@ export class Takers {
   readonly #wronglyRefused: object[] = []
   readonly #deaths: string[] = []
   readonly #ways: Ways[] = []
+  readonly #events: { at: number; event: string }[] = []
   /** Calls that failed, as they may while there is a fault. */
   #failures = 0
 
@@ -101,6 +102,19 @@ export class Takers {
     this.running.splice(this.running.indexOf(taker), 1)
     taker.child.kill('SIGKILL')
     await once(taker.child, 'exit')
+  }
+
+  /** For the story of a conflict: something happens now. */
+  note(event: string): void {
+    this.#events.push({ at: now(), event })
+  }
+
+  /** What happened before and between two holds that are in conflict. */
+  story(conflict: readonly Held[]): string {
+    const [from, to] = [conflict[0]?.[2] ?? 0, conflict[1]?.[2] ?? 0]
+    const near = this.#events.filter(({ at }) => at > from - 10_000 && at < to + 1000)
+    const lines = near.map(({ at, event }) => `  ${Math.round(at - from)} ms: ${event}`)
+    return [`${JSON.stringify(conflict)}, counted from the first:`, ...lines].join('\n')
   }
 
   get grants(): number {

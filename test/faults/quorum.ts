@@ -39,6 +39,10 @@ type Run = 'minority' | 'majority' | 'all' | 'clock'
 /** What happens to the members of a minority, and how it is undone. */
 type Failure = (servers: QuorumServers, members: readonly number[]) => Promise<() => Promise<unknown>>
 
+const DATA_LOSS = 'a restart without data'
+/** The members take part again a while after their wait is over. */
+const REJOINED_MS = LONGEST_LEASE_MS + 1500
+
 const MINORITY_FAILURES: Readonly<Record<string, Failure>> = {
   'kill -9': async (servers, members) => {
     for (const member of members) await servers.kill(member)
@@ -58,7 +62,7 @@ const MINORITY_FAILURES: Readonly<Record<string, Failure>> = {
       }
     },
   }),
-  'a restart without data': async (servers, members) => {
+  [DATA_LOSS]: async (servers, members) => {
     await Promise.all(members.map((member) => servers.restart(member, { keepData: false })))
     return async () => {}
   },
@@ -124,7 +128,7 @@ export function describeFaults(
           const gapMs = takers.longestGapMs(from, to)
           gaps.push({ failure, gapMs, boundMs: LEASE_MS + lateMs(), backMs })
           console.log(`${failure}: gap ${gapMs.toFixed(0)} ms, ${backMs.toFixed(0)} ms after it was healed`)
-          if (failure === 'a restart without data') await pass(LONGEST_LEASE_MS + 1000)
+          if (failure === DATA_LOSS) await pass(REJOINED_MS)
         }
       await judged(takers)
       expect(gaps.filter(({ gapMs, boundMs }) => gapMs >= boundMs)).toEqual([])
@@ -190,6 +194,7 @@ async function judged(takers: Takers, { mayOverlap } = { mayOverlap: false }): P
   await takers.end()
   console.log(takers.summary)
   const { overlaps, wronglyRefused, ...faults } = takers.faults()
+  for (const conflict of [...overlaps, ...faults.lowered].slice(0, 5)) console.log(takers.story(conflict))
   expect(faults).toEqual({ lowered: [], lostUpdates: [], deaths: [] })
   // Of two that overlap, the earlier one is refused.
   if (!mayOverlap) expect({ overlaps, wronglyRefused }).toEqual({ overlaps: [], wronglyRefused: [] })
@@ -203,20 +208,31 @@ function someMembers(servers: QuorumServers, count: number, turn: number): numbe
 
 /** Each kind of fault once, in any order; each has its end. */
 function faultsOf(servers: QuorumServers, takers: Takers): (() => Promise<void>)[] {
-  const fail = (failure: Failure) => async (): Promise<void> => {
-    const count = 1 + Math.floor(Math.random() * (servers.minority + 1))
-    const members = someMembers(servers, count, Math.floor(Math.random() * servers.size))
-    const heal = await failure(servers, members)
-    await pass(faultMs())
-    await heal()
+  const fail = ([name, failure]: [string, Failure]) => {
+    return async (): Promise<void> => {
+      // Where a majority has lost its data, only the clocks keep the fences from falling.
+      const most = servers.minority + (name === DATA_LOSS ? 0 : 1)
+      const count = 1 + Math.floor(Math.random() * most)
+      const members = someMembers(servers, count, Math.floor(Math.random() * servers.size))
+      takers.note(`${name} of ${members.join(', ')}`)
+      const heal = await failure(servers, members)
+      await pass(name === DATA_LOSS ? REJOINED_MS : faultMs())
+      await heal()
+      takers.note('healed')
+    }
+  }
+  // A client is cut off from some members, and others are not.
+  const lose = (mode: ProxyMode) => async (): Promise<void> => {
+    takers.note(`some ways: ${mode}`)
+    await loseWays(waysOf(takers), mode)
   }
   const faults = [
-    ...Object.values(MINORITY_FAILURES).map(fail),
-    // A client is cut off from some members, and others are not.
-    () => lose(waysOf(takers), 'stall'),
-    () => lose(waysOf(takers), 'lose replies'),
-    () => lose(waysOf(takers), 'refuse'),
+    ...Object.entries(MINORITY_FAILURES).map(fail),
+    lose('stall'),
+    lose('lose replies'),
+    lose('refuse'),
     async () => {
+      takers.note('a client stands still')
       const { child } = any(takers.running)
       child.kill('SIGSTOP')
       // Mostly for longer than a lease: what it holds is over when it goes on.
@@ -224,6 +240,7 @@ function faultsOf(servers: QuorumServers, takers: Takers): (() => Promise<void>)
       child.kill('SIGCONT')
     },
     async () => {
+      takers.note('a client is killed')
       await takers.kill(any(takers.running))
       await takers.add()
     },
@@ -241,7 +258,7 @@ function waysOf(takers: Takers): TcpProxy[] {
     .filter((proxy): proxy is TcpProxy => proxy !== null && Math.random() < 0.4)
 }
 
-async function lose(ways: readonly TcpProxy[], mode: ProxyMode): Promise<void> {
+async function loseWays(ways: readonly TcpProxy[], mode: ProxyMode): Promise<void> {
   for (const way of ways) way.mode = mode
   await pass(faultMs())
   // What is on its way is lost, on some of them.

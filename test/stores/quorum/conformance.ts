@@ -19,6 +19,8 @@ export const QUORUM_LIMITS = {
 } as const
 /** The cases that do not fit a quorum. */
 export const QUORUM_SKIPS: Skips = {
+  'a hold outlives the connection that took it, and can be renewed through another one':
+    'the ids that the members know are known to the connection that made them',
   'promotion refreshes nothing: only the own pulse of a claim starts its lease':
     'a client that is promoted asks the other members itself, and they start a full lease',
   'one who waits learns above which number its fence will be':
