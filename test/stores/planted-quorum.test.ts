@@ -4,13 +4,13 @@ import { runQuorumWorld } from '../../src/testing/simulation/quorum.js'
 import {
   countedFromAnswer,
   coveredByOne,
-  lateAnswers,
+  lateRenewals,
   recreating,
   votingAtOnce,
   writingBack,
 } from './planted-quorum/faults.js'
 
-/** Far more than it takes: most faults are noticed within 20 worlds, and all within 100. */
+/** Far more than it takes: most faults are noticed within 10 worlds, and all within 100. */
 const MOST_SEEDS = 400
 const VIOLATION = /is believed to be held by|came after|given out twice/
 
@@ -52,7 +52,7 @@ const faults: readonly Planted[] = [
   { title: 'V3: a member obeys a lower fence', plant: () => writingBack('lower'), control: rightWriteBack },
   { title: 'validity counts from the answer', plant: countedFromAnswer, control: none },
   { title: 'validity lasts as long as one member covers the hold', plant: coveredByOne, control: none },
-  { title: 'a renewal makes a lapsed claim anew', plant: recreating, control: lateAnswers },
+  { title: 'a renewal makes a lapsed claim anew', plant: recreating, control: lateRenewals },
   { title: 'a member that has lost its locks votes at once', plant: votingAtOnce, control: none },
 ]
 

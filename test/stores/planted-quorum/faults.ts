@@ -2,19 +2,19 @@ import type {
   BeatReply,
   ClaimReply,
   ClaimRequest,
+  Connection,
   Granted,
   Held,
   Store,
 } from '../../../src/contract/store.js'
 import { driftMs } from '../../../src/contract/validity.js'
-import { engineId } from '../../../src/stores/quorum/inspection.js'
 import type { PlantedFault } from '../../../src/testing/simulation/members/backend.js'
 import type { VirtualProcess } from '../../../src/testing/virtual-env.js'
 import { registerMember } from './register-member.js'
 import { wrapped } from './wrapped.js'
 
 /** Longer than the shortest leases, and shorter than members may be silent. */
-const LONGEST_LATE_MS = 500
+const LONGEST_LATE_MS = 800
 
 /** Validity counts from the answer of the quorum, and not from the sending. */
 export function countedFromAnswer(): PlantedFault {
@@ -95,62 +95,88 @@ function longest<R extends ClaimReply | BeatReply>(reply: R, ms: number): R {
 }
 
 /**
- * No fault: the answers of all members to some claims come just after a short lease is over. Then
- * the engine has to ask whether the hold is still there.
+ * No fault: the first renewal of holds with a short lease comes to the members when the lease
+ * is over.
  */
-export function lateAnswers(): PlantedFault {
+export function lateRenewals(): PlantedFault {
   const pause = (process: VirtualProcess, ms: number): Promise<void> =>
     new Promise((resolve) => {
       process.timer(ms, resolve, { keepAlive: false })
     })
-  const isLate = (id: string): boolean => Number(/\d+$/.exec(engineId(id))?.[0]) % 3 === 0
   return {
     alterMember: (store, process) =>
-      wrapped(store, () => ({
-        async claim(inner, request) {
-          const reply = await inner.claim(request)
-          if (request.leaseMs < LONGEST_LATE_MS && isLate(request.id)) await pause(process, request.leaseMs)
-          return reply
-        },
-      })),
+      wrapped(store, () => {
+        const renewed = new Set<string>()
+        return {
+          async pulse(inner, beats) {
+            const first = beats.filter(({ id }) => !renewed.has(id))
+            for (const { id } of first) renewed.add(id)
+            const leaseMs = Math.min(...first.map((beat) => beat.leaseMs))
+            if (leaseMs < LONGEST_LATE_MS) await pause(process, leaseMs)
+            return inner.pulse(beats)
+          },
+        }
+      }),
   }
+}
+
+/** What a member that makes claims anew remembers of one. */
+interface Remembered {
+  readonly request: ClaimRequest
+  /** The fence that its client knows; 0: it waits. */
+  fence: number
+  /** The fence by which the store below knows it. */
+  inner: number
 }
 
 /** A member that claims again what has lapsed, when it is asked to renew it. */
 export function recreating(): PlantedFault {
   return {
-    ...lateAnswers(),
+    ...lateRenewals(),
     alter: (store) => {
-      const known = new Map<string, { request: ClaimRequest; fence: number; inner: number }>()
+      const known = new Map<string, Remembered>()
+      const granted = (id: string, fence: number): void => {
+        const claim = known.get(id)
+        if (claim && claim.fence === 0) Object.assign(claim, { fence, inner: fence })
+      }
       return wrapped(store, () => ({
         claim(inner, request) {
           const reply = inner.claim(request) as ClaimReply
-          if (reply.status === 'granted' && !known.has(request.id))
-            known.set(request.id, { request, fence: reply.fence, inner: reply.fence })
+          if (reply.status !== 'refused' && !known.has(request.id))
+            known.set(request.id, { request, fence: 0, inner: 0 })
+          if (reply.status === 'granted') granted(request.id, reply.fence)
           return reply
         },
         async pulse(inner, beats) {
           const replies = await inner.pulse(beats)
           return Promise.all(
-            replies.map(async (reply, index) => {
-              const claim = known.get(beats[index]?.id ?? '')
-              if (!claim) return reply
-              if (reply.status === 'held')
-                return reply.fence === claim.inner ? { ...reply, fence: claim.fence } : reply
-              const again = await inner.claim({ ...claim.request, mode: 'try' })
-              if (again.status !== 'granted') return reply
-              claim.inner = again.fence
-              return { status: 'held', fence: claim.fence, leaseMs: again.leaseMs } as const
-            }),
+            replies.map((reply, index) => renewed(inner, known.get(beats[index]?.id ?? ''), reply)),
           )
         },
         release(inner, resource, id) {
           known.delete(id)
           return inner.release(resource, id)
         },
+        push(news) {
+          if (news.type === 'granted') granted(news.id, news.fence)
+          return news
+        },
       }))
     },
   }
+}
+
+async function renewed(
+  inner: Connection,
+  claim: Remembered | undefined,
+  reply: BeatReply,
+): Promise<BeatReply> {
+  if (!claim || claim.fence === 0) return reply
+  if (reply.status === 'held') return reply.fence === claim.inner ? { ...reply, fence: claim.fence } : reply
+  const again = await inner.claim({ ...claim.request, mode: 'try' })
+  if (again.status !== 'granted') return reply
+  claim.inner = again.fence
+  return { status: 'held', fence: claim.fence, leaseMs: again.leaseMs }
 }
 
 /** Restarts that lose the locks, and that no client notices: the member votes at once. */

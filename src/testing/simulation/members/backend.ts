@@ -148,31 +148,42 @@ export class MemberServers implements Backend {
     else this.#restart(server, forMs / 4)
   }
 
-  /** Only where a majority stays up, and has not just lost everything. */
+  /** Hangs, goes down and comes up again. Some go down once more at once. */
   #restart(server: MemberServer, mostMs: number): void {
     const { random, world, kept } = this.#context
-    const others = this.#members.filter((each) => each.server !== server)
-    if (this.#isCalm) return
-    const ailing = others.filter((each) => this.#failing.has(each.server) || each.server.isBlank).length
-    if (this.#failing.has(server) || ailing + 1 > (this.#members.length - 1) / 2) return
+    if (this.#isCalm || !this.#maySpare(server)) return
     const all = kept.filter((each) => server.mayKeep(each))
     const left = all[Math.floor(random() * all.length)] ?? 'all'
-    const [hangsMs, downMs] = [random(), random()].map((part) => (part < 0.4 ? 0 : part * mostMs))
+    const [hangsMs, downMs] = [this.#partOf(mostMs), this.#partOf(mostMs)]
     this.#failing.add(server)
     // Calls pile up at a server that hangs before it goes down.
-    if (hangsMs) server.process.pause()
-    world.after(hangsMs ?? 0, () => {
+    if (hangsMs > 0) server.process.pause()
+    world.after(hangsMs, () => {
       server.process.resume()
       if (this.#isCalm) return
       this.#ledger.restarted(left)
       server.stop()
-      world.after(downMs ?? 0, () => {
+      world.after(downMs, () => {
         this.#failing.delete(server)
         server.start(left)
-        // Some come up, and go down again at once.
         if (random() < 0.3) world.after(random() * 100, () => this.#restart(server, mostMs))
       })
     })
+  }
+
+  /** Whether a majority stays up without it, and has not just lost everything. */
+  #maySpare(server: MemberServer): boolean {
+    if (this.#failing.has(server)) return false
+    const ailing = this.#members.filter(
+      (each) => each.server !== server && (this.#failing.has(each.server) || each.server.isBlank),
+    )
+    return ailing.length + 1 <= (this.#members.length - 1) / 2
+  }
+
+  /** Often nothing. */
+  #partOf(ms: number): number {
+    const part = this.#context.random()
+    return part < 0.4 ? 0 : part * ms
   }
 
   #skew(): number {
