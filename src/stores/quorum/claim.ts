@@ -20,8 +20,6 @@ import { Votes } from './votes.js'
 
 /** A claim that gets no majority within this time, or a few round trips, gives up. */
 const COLLECT_MS = 250
-/** So many times as long a claim waits that is in line on the other members. */
-const PATIENCE = 10
 /** Where the push of a grant gets lost, the engine asks after so long whether it has come. */
 const ASK_AGAIN_MS = 50
 /** The longest pause before a claim that got no majority is made anew. */
@@ -392,14 +390,8 @@ export class QuorumClaim {
     this.#presenceMs = Math.min(this.#presenceMs, restMs)
     this.#reply(this.waitingReply())
     members.watch()
-    const limitMs = members.roundTripsMs(COLLECT_MS) * (1 + env.random())
-    const giveUp = (): void => {
-      // It stands behind a hold on the others: it keeps its place for longer than a claim that is
-      // refused. Not for ever: another claim may wait for this one.
-      if (this.votes.count('waiting') === 0) this.#abandon()
-      else this.#setTimer(limitMs * PATIENCE, () => this.#abandon())
-    }
-    this.#setTimer(limitMs, giveUp)
+    // Another claim, which has another usher, may wait for this one on the other members.
+    this.#setTimer(members.roundTripsMs(COLLECT_MS) * (1 + env.random()), () => this.#abandon())
     const others = members.up.map((member) => this.votes.of(member))
     const missing = others.filter(({ state }) => state !== 'granted' && state !== 'asked')
     this.#askAll(missing.map((vote) => ({ vote, mode: 'queue' })))
@@ -496,7 +488,9 @@ export class QuorumClaim {
     this.fence = this.#target
     this.endFence = this.#target + this.request.block
     if (this.#isAnswered) return this.#context.onGranted(this)
-    const { fence, leaseMs, isWanted } = this.heldReply(this.#startedAt)
+    const { fence, leaseMs: coveredMs, isWanted } = this.heldReply(this.#startedAt)
+    // The members were asked later, but no lease is longer than what was asked for.
+    const leaseMs = Math.min(coveredMs, this.request.leaseMs)
     const granted = { status: 'granted', fence, leaseMs } as const
     this.#reply(isWanted === undefined ? granted : { ...granted, isWanted })
   }

@@ -14,6 +14,12 @@ const MOST_LOOKS = 3
 /** What the members show of one line. */
 type Lines = ReadonlyMap<Member, LineView>
 
+/** What the members show, and which of them have answered. */
+interface Look {
+  readonly byResource: ReadonlyMap<string, Map<Member, LineView>>
+  readonly answered: ReadonlySet<Member>
+}
+
 /** Views of the lines: what a majority has. */
 export class Inspection {
   readonly #members: Members
@@ -23,8 +29,10 @@ export class Inspection {
   }
 
   async lines(query: InspectQuery): Promise<LineView[]> {
-    const byResource = await this.#byResource(query)
-    return [...byResource].map(([resource, lines]) => this.#merge(resource, lines))
+    const { byResource, answered } = await this.#look(query)
+    return [...byResource]
+      .map(([resource, lines]) => this.#merge(resource, lines, answered))
+      .filter(({ claims }) => claims.length > 0)
   }
 
   /** By member, the claim that the engine knows by this id, where it is held. */
@@ -41,10 +49,12 @@ export class Inspection {
   /** Revokes these holds on all members that have them. */
   async evict(resource: string, isMeant: (claim: ClaimView) => boolean): Promise<ClaimView[]> {
     let lines = await this.#linesOf(resource)
-    const { claims } = this.#merge(resource, lines)
-    const holds = claims.filter((claim) => claim.fence !== null && isMeant(claim))
+    const { claims } = this.#merge(resource, lines, new Set())
+    const isGrant = (claim: ClaimView): boolean => claim.fence !== null && isMeant(claim)
+    const holds = claims.filter(isGrant)
     // Without a hold: what a minority has granted, as to a client that died before it had more.
-    const ids = new Set((holds.length > 0 ? holds : claims.filter(isMeant)).map(({ id }) => id))
+    const grants = [...lines.values()].flatMap((line) => line.claims).filter(isGrant)
+    const ids = new Set((holds.length > 0 ? holds : grants).map(({ id }) => engineId(id)))
     // The fence of a hold that is passed on changes: what was missed is looked for again.
     for (let look = 0; look < MOST_LOOKS; look++) {
       const found = await this.#members.gather((member) => this.#evictOn(member, lines.get(member), ids))
@@ -55,7 +65,7 @@ export class Inspection {
   }
 
   async #linesOf(resource: string): Promise<Lines> {
-    return (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
+    return (await this.#look({ prefix: '', resource })).byResource.get(resource) ?? new Map()
   }
 
   /** Gives how many grants of these claims the member had. */
@@ -73,7 +83,7 @@ export class Inspection {
     return [...new Set([...lists.values()].flat())]
   }
 
-  async #byResource(query: InspectQuery): Promise<Map<string, Map<Member, LineView>>> {
+  async #look(query: InspectQuery): Promise<Look> {
     const views = await this.#members.gather((member) =>
       member.call(async (connection) => {
         const lines: LineView[] = []
@@ -87,11 +97,11 @@ export class Inspection {
         const known = byResource.get(line.resource) ?? new Map<Member, LineView>()
         byResource.set(line.resource, known.set(member, line))
       }
-    return byResource
+    return { byResource, answered: new Set(views.keys()) }
   }
 
   /** Holds are what a majority has granted; the others wait, in the order of the usher's line. */
-  #merge(resource: string, lines: Lines): LineView {
+  #merge(resource: string, lines: Lines, answered: ReadonlySet<Member>): LineView {
     const claims = new Map<string, ClaimView[]>()
     const usher = this.#members.usherOf(resource)
     for (const member of new Set([...(usher ? [usher] : []), ...lines.keys()]))
@@ -99,8 +109,13 @@ export class Inspection {
         const id = engineId(claim.id)
         claims.set(id, [...(claims.get(id) ?? []), claim])
       }
-    const merged = [...claims].map(([id, views]) => this.#mergeClaim(id, views))
     const isHold = ({ fence }: ClaimView): boolean => fence !== null
+    // What only other members have is on its way out: its release has reached the usher already.
+    const atUsher = new Set(usher ? lines.get(usher)?.claims.map(({ id }) => engineId(id)) : [])
+    const isUsherKnown = usher !== null && answered.has(usher)
+    const merged = [...claims]
+      .map(([id, views]) => this.#mergeClaim(id, views))
+      .filter((claim) => isHold(claim) || !isUsherKnown || atUsher.has(claim.id))
     return {
       resource,
       capacity: [...lines.values()][0]?.capacity ?? 0,

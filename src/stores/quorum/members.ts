@@ -289,7 +289,8 @@ export class Members {
   /** The error where there is no majority: which members failed, and how. */
   unavailable(): HoldfastError {
     const failed = this.all.filter((member) => !member.isUp)
-    const message = `The quorum has no majority: ${this.describe()}; check these servers (${this.majority} of ${this.all.length} are needed)`
+    const failures = this.describe() || 'too few members answered in time'
+    const message = `The quorum has no majority: ${failures}; check these servers (${this.majority} of ${this.all.length} are needed)`
     return new HoldfastError('STORE_UNAVAILABLE', message, {
       store: 'quorum',
       retryable: true,

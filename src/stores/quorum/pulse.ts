@@ -8,7 +8,7 @@ import type { Vote } from './vote.js'
 /** How often further fences are asked for within one pulse, where members know of newer ones. */
 const MOST_ROUNDS = 3
 
-/** How long a pulse waits for the outcome of a claim that collects its votes. */
+/** So long, or a few round trips, a pulse waits for the outcome of a claim that collects votes. */
 const DECIDED_MS = 50
 
 /** One beat of the engine, on the members. */
@@ -47,7 +47,8 @@ export async function pulseClaims(
     round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
   }
   // The answer is worth more than an early one: a claim that was just promoted is held in a moment.
-  await Promise.all(claimBeats.map((each) => each?.claim.isUndecided && each.claim.decided(DECIDED_MS)))
+  const decidedMs = members.roundTripsMs(DECIDED_MS)
+  await Promise.all(claimBeats.map((each) => each?.claim.isUndecided && each.claim.decided(decidedMs)))
   const isRenewedOf = (each: ClaimBeat | null): boolean =>
     each === null || isRenewed(each.claim, answered, members)
   if (!claimBeats.some(isRenewedOf)) throw members.unavailable()
