@@ -11,7 +11,7 @@ const SLICE_MS = 100
 
 /** A quorum of three Redis servers beside redlock and redis-semaphore's RedlockMutex on the same. */
 export async function quorum({ quick }) {
-  const servers = await Promise.all([1, 2, 3].map(() => redisServer()))
+  const servers = await Promise.all([1, 2, 3].map(() => redisServer({ own: true })))
   const where = servers.map(({ url }) => url).join(',')
   try {
     await oneLock(where, { rounds: quick ? 1 : 3, ms: quick ? 2000 : 5000 })

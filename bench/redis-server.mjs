@@ -5,10 +5,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A private Redis without persistence, or the one that HOLDFAST_BENCH_REDIS_URL names. */
-export async function redisServer() {
+/**
+ * A private Redis without persistence, or, unless it has to be an `own` one, the one that
+ * HOLDFAST_BENCH_REDIS_URL names.
+ */
+export async function redisServer({ own = false } = {}) {
   const given = process.env.HOLDFAST_BENCH_REDIS_URL
-  if (given) return { url: given, stop: async () => {} }
+  if (given && !own) return { url: given, stop: async () => {} }
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-redis-'))
   const port = await freePort()
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']

@@ -206,7 +206,7 @@ export class Takers {
   }
 }
 
-export function isGone({ exitCode, signalCode }: ChildProcess): boolean {
+function isGone({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
 }
 
