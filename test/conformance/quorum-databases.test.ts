@@ -4,7 +4,6 @@ const KINDS = ['postgres', 'mariadb', 'sqlite'] as const
 
 runCasesOnQuorum('a quorum of PostgreSQL, MariaDB and a SQLite file', KINDS, {
   share: { part: 4, of: 11 },
-  strict: { part: 7, of: 21 },
 })
 
 runCasesOnQuorum('a quorum of PostgreSQL, which is down, MariaDB and a SQLite file', KINDS, {

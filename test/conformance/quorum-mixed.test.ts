@@ -4,7 +4,6 @@ const KINDS = ['redis', 'postgres', 'mariadb'] as const
 
 runCasesOnQuorum('a quorum of Redis, PostgreSQL and MariaDB', KINDS, {
   share: { part: 6, of: 11 },
-  strict: { part: 9, of: 21 },
 })
 
 runCasesOnQuorum('a quorum of Redis, which is down, PostgreSQL and MariaDB', KINDS, {

@@ -16,6 +16,8 @@ const isLong = ROUNDS > 1
 const LEASE_MS = 2000
 /** Short, as a member that has lost its data is out for so long. */
 const LONGEST_LEASE_MS = 3000
+/** With the time to claim anew it is far below a lease, also on a busy machine. */
+const MEMBER_TIMEOUT_MS = 600
 const [PROCESSES, QUICK_LOCKS, LONG_LOCKS] = [3, 8, 2]
 /** Longer than a lease: what a lost member had granted is over before it is back. */
 const OUTAGE_MS = 1.2 * LEASE_MS
@@ -100,7 +102,7 @@ export function describeFaults(
       const own = set.every(({ obstacle }) => obstacle === null) ? set : []
       const servers = await startQuorum(kinds, { persistence: 'always', clocks: own })
       running.push(servers)
-      const options = { longestLease: LONGEST_LEASE_MS }
+      const options = { longestLease: LONGEST_LEASE_MS, memberTimeout: MEMBER_TIMEOUT_MS }
       await found(storeAt(servers.urls, options))
       const task = { options, quickLocks: QUICK_LOCKS, longLocks: LONG_LOCKS, leaseMs: LEASE_MS }
       const takers = new Takers(servers, task, hasWays)

@@ -3,7 +3,7 @@ import type { Env } from '../../base/env.js'
 import type { Loader } from '../../drivers/packages.js'
 import { checkPackage as checkPackageOf, loadPackage, moduleWith } from '../shared/packages.js'
 import type { PostgresDriver } from './driver.js'
-import { PgDriver, type PgPool } from './pg.js'
+import { PgDriver, type PgPool, type PgPoolClient } from './pg.js'
 import { type PostgresJs, PostgresJsDriver } from './postgres-js.js'
 import { Sockets, unreferencedSocket } from './socket.js'
 
@@ -37,7 +37,11 @@ export interface PostgresAddress {
 }
 
 interface PgModule {
-  readonly Pool: new (options: object) => PgPool & { on(event: 'error', run: () => void): void }
+  readonly Pool: new (
+    options: object,
+  ) => PgPool & {
+    on(event: 'error' | 'connect', run: (client: PgPoolClient) => void): void
+  }
 }
 
 interface PostgresJsModule {
@@ -73,6 +77,8 @@ function openPool(module: PgModule, { url, connections, tls }: PostgresAddress, 
   })
   // An idle connection that ends is replaced when it is needed; calls report what fails.
   pool.on('error', () => {})
+  // A session that ends while its greeting is read fails before anybody can listen to it.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

@@ -38,7 +38,11 @@ async function durability(members: Members): Promise<Finding> {
     if (run !== null) volatile.push(member.label)
   }
   if (volatile.length === 0)
-    return { level: 'fine', about: 'durability', text: 'All members keep their data through a restart.' }
+    return {
+      level: 'fine',
+      about: 'durability',
+      text: 'All members keep their data through a restart, if the settings of each allow it: see below.',
+    }
   const text = `After a restart, ${volatile.join(', ')} may have lost data and will not vote for the longest lease; for Redis, use appendonly yes and appendfsync always to avoid that wait.`
   return { level: 'fine', about: 'durability', text }
 }

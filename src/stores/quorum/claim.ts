@@ -20,6 +20,8 @@ import { Votes } from './votes.js'
 
 /** A claim that gets no majority within this time, or a few round trips, gives up. */
 const COLLECT_MS = 250
+/** So many times as long a claim waits that is in line on the other members. */
+const PATIENCE = 10
 /** Where the push of a grant gets lost, the engine asks after so long whether it has come. */
 const ASK_AGAIN_MS = 50
 /** The longest pause before a claim that got no majority is made anew. */
@@ -86,8 +88,9 @@ export class QuorumClaim {
   /** Before anything was sent: the lease counts from here. */
   readonly #startedAt: number
   #askedAt = 0
-  /** The lease to ask for. */
+  /** What to ask for. */
   #leaseMs: number
+  #presenceMs: number
   #tries = 1
   /** The other members are asked when the usher has granted it. */
   #isUsherOnly = false
@@ -102,6 +105,7 @@ export class QuorumClaim {
   #failure: unknown = null
   #refusal: ClaimReply | null = null
   #cancelTimer: Cancel = nothing
+  readonly #onDecided: (() => void)[] = []
   #resolve: (reply: ClaimReply) => void = nothing
   #reject: (error: unknown) => void = nothing
   #isAnswered = false
@@ -113,6 +117,7 @@ export class QuorumClaim {
     this.#context = context
     this.#startedAt = context.env.now()
     this.#leaseMs = request.leaseMs
+    this.#presenceMs = request.presenceMs
     const { all, majority } = context.members
     this.votes = new Votes(all, majority)
     this.answer = new Promise((resolve, reject) => {
@@ -199,8 +204,8 @@ export class QuorumClaim {
   }
 
   #claimOf({ vote, mode, adopts }: Question, floor: number): ClaimRequest {
-    const { resource, permits, capacity, presenceMs, maxHoldMs, block, info } = this.request
-    const leaseMs = this.#leaseMs
+    const { resource, permits, capacity, maxHoldMs, block, info } = this.request
+    const [leaseMs, presenceMs] = [this.#leaseMs, this.#presenceMs]
     const id = vote.nonce
     const claim = {
       resource,
@@ -235,7 +240,7 @@ export class QuorumClaim {
     if (vote.nonce !== nonce || this.phase === 'over') return false
     // A late one belongs to an earlier stay in line.
     if (vote.canBeGranted(fence) && this.#mayCount(vote)) {
-      vote.promoted(fence, this.request.presenceMs, this.request.maxHoldMs)
+      vote.promoted(fence, this.#presenceMs, this.request.maxHoldMs)
       this.#decide()
     }
     return true
@@ -282,10 +287,16 @@ export class QuorumClaim {
     // Others wait there, also where the other members have room for one more reader.
     if (usher === 'busy' && this.request.mode === 'try') return this.#refuse(this.#refusal ?? BUSY)
     if (this.votes.canBeMajority('granted')) {
-      // The usher may have promoted another claim: that one must not be overtaken.
-      if (usher === 'asked' && !this.#isGraceOver) this.#startGrace()
-      else this.#agree()
+      // The usher may have promoted another claim: that one must not be overtaken. Of a reader, the
+      // other members cannot know whether a writer waits.
+      const isWaitedFor = usher === 'asked' && (this.#isShared || !this.#isGraceOver)
+      if (!isWaitedFor) this.#agree()
+      else if (!this.#isShared) this.#startGrace()
     } else if (!this.votes.canBeMajority('granted', 'asked')) this.#noMajority()
+  }
+
+  get #isShared(): boolean {
+    return this.request.permits < this.request.capacity
   }
 
   #decideByUsher(usher: VoteState | null): void {
@@ -376,10 +387,19 @@ export class QuorumClaim {
     const usher = this.votes.of(this.usher as Member)
     this.#placeUntil = Math.min(usher.until, trustedUntil(env.now(), this.request.presenceMs))
     // A promotion refreshes nothing: the next pulse starts the lease.
-    this.#leaseMs = Math.max(1, Math.min(this.#leaseMs, leaseForMs(usher.until - env.now())))
+    const restMs = Math.max(1, leaseForMs(usher.until - env.now()))
+    this.#leaseMs = Math.min(this.#leaseMs, restMs)
+    this.#presenceMs = Math.min(this.#presenceMs, restMs)
     this.#reply(this.waitingReply())
     members.watch()
-    this.#setTimer(members.roundTripsMs(COLLECT_MS) * (1 + env.random()), () => this.#abandon())
+    const limitMs = members.roundTripsMs(COLLECT_MS) * (1 + env.random())
+    const giveUp = (): void => {
+      // It stands behind a hold on the others: it keeps its place for longer than a claim that is
+      // refused. Not for ever: another claim may wait for this one.
+      if (this.votes.count('waiting') === 0) this.#abandon()
+      else this.#setTimer(limitMs * PATIENCE, () => this.#abandon())
+    }
+    this.#setTimer(limitMs, giveUp)
     const others = members.up.map((member) => this.votes.of(member))
     const missing = others.filter(({ state }) => state !== 'granted' && state !== 'asked')
     this.#askAll(missing.map((vote) => ({ vote, mode: 'queue' })))
@@ -472,6 +492,7 @@ export class QuorumClaim {
     this.#cancelTimer()
     this.#endGrace()
     this.phase = 'held'
+    this.#tellDecided()
     this.fence = this.#target
     this.endFence = this.#target + this.request.block
     if (this.#isAnswered) return this.#context.onGranted(this)
@@ -488,6 +509,7 @@ export class QuorumClaim {
   /** Asks a member that does not have the claim, while the others hold it. */
   join(vote: Vote): void {
     this.#leaseMs = this.request.leaseMs
+    this.#presenceMs = this.request.presenceMs
     this.#askAll([{ vote, mode: 'try' }])
   }
 
@@ -497,10 +519,30 @@ export class QuorumClaim {
     return this.phase === 'held' && !this.isShrunk && mode !== 'adopt' && maxHoldMs === null
   }
 
+  /** Whether it is about to be decided what becomes of it. */
+  get isUndecided(): boolean {
+    return this.phase === 'asking' || this.phase === 'collecting' || this.phase === 'agreeing'
+  }
+
+  /** Resolves when it is decided, or after that time. */
+  decided(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#context.env.timer(withinMs, resolve, { keepAlive: true })
+      this.#onDecided.push(() => {
+        cancel()
+        resolve()
+      })
+    })
+  }
+
+  #tellDecided(): void {
+    for (const tell of this.#onDecided.splice(0)) tell()
+  }
+
   heldReply(sentAt: number): Held {
     const leaseMs = Math.max(0, leaseForMs(this.votes.coveredUntil - sentAt))
     const held = { status: 'held', fence: this.fence, leaseMs } as const
-    const { isWanted } = this.votes
+    const isWanted = this.#context.members.tellWanted || this.votes.isWanted ? this.votes.isWanted : undefined
     return isWanted === undefined ? held : { ...held, isWanted }
   }
 
@@ -531,6 +573,7 @@ export class QuorumClaim {
   end(): Vote[] {
     if (this.phase === 'over') return []
     this.phase = 'over'
+    this.#tellDecided()
     this.#cancelTimer()
     this.#endGrace()
     // If it was not answered, nobody waits for that any more.

@@ -195,7 +195,11 @@ export class QuorumConnection implements Connection {
   }
 
   #onPush(member: Member, news: Push): void {
-    if (news.type === 'gap') return this.#client.push(news)
+    if (news.type === 'gap') {
+      // What a holder is told by one member only does not end its hold.
+      if (this.#watched.size > 0 || this.#awaited().has(member)) this.#client.push(news)
+      return
+    }
     if (news.type === 'state') {
       // All members tell of a change; the client wants to hear of it once.
       if (this.#watched.delete(news.key)) this.#client.push(news)
@@ -205,6 +209,8 @@ export class QuorumConnection implements Connection {
     const id = engineId(nonce)
     const claim = this.#claims.get(id)
     if (news.type === 'granted') {
+      // Another run of the server may have granted it.
+      if (!member.isUp) return
       const isKnown = claim?.onGranted(member, nonce, news.fence) === true
       if (!isKnown) this.#releases.giveBack(member, resource, nonce)
     } else if (news.type === 'lost') claim?.onRevoked(member, nonce)

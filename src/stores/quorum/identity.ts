@@ -95,8 +95,8 @@ export class Identity {
   }
 
   /**
-   * Gives a record to a member that has none, or one of an earlier run of its server. A record of an
-   * earlier run may be older than the member's last votes: also a founding one has to wait.
+   * Gives a record to a member that has none, or one of an earlier run of its server. A record of
+   * an earlier run may be older than the member's last votes: also a founding one has to wait.
    */
   async #register(sighting: Sighting, all: readonly Sighting[], mayFound: () => boolean): Promise<void> {
     for (let look = 0; look < MOST_LOOKS; look++) {
@@ -113,8 +113,8 @@ export class Identity {
   }
 
   /**
-   * Whether all were founded together: none of them has voted. Clients that found the set at the same
-   * time agree on the smallest name.
+   * Whether all were founded together: none of them has voted. Clients that found the set at the
+   * same time agree on the smallest name.
    */
   async #agreeOnSet(sightings: readonly Sighting[]): Promise<boolean> {
     for (let look = 0; look < MOST_LOOKS; look++) {

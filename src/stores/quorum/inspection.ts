@@ -29,9 +29,9 @@ export class Inspection {
 
   /** By member, the claim that the engine knows by this id, where it is held. */
   async find(resource: string, id: string): Promise<Map<Member, { id: string; fence: number }>> {
-    const lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
+    const lines = await this.#linesOf(resource)
     const found = new Map<Member, { id: string; fence: number }>()
-    for (const [member, { claims }] of lines as Lines)
+    for (const [member, { claims }] of lines)
       for (const claim of claims)
         if (claim.fence !== null && engineId(claim.id) === id)
           found.set(member, { id: claim.id, fence: claim.fence })
@@ -40,18 +40,22 @@ export class Inspection {
 
   /** Revokes these holds on all members that have them. */
   async evict(resource: string, isMeant: (claim: ClaimView) => boolean): Promise<ClaimView[]> {
-    const evicted = new Map<string, ClaimView>()
+    let lines = await this.#linesOf(resource)
+    const { claims } = this.#merge(resource, lines)
+    const holds = claims.filter((claim) => claim.fence !== null && isMeant(claim))
+    // Without a hold: what a minority has granted, as to a client that died before it had more.
+    const ids = new Set((holds.length > 0 ? holds : claims.filter(isMeant)).map(({ id }) => id))
     // The fence of a hold that is passed on changes: what was missed is looked for again.
     for (let look = 0; look < MOST_LOOKS; look++) {
-      const lines: Lines = (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
-      const { claims } = this.#merge(resource, lines)
-      const holds = claims.filter((claim) => evicted.has(claim.id) || isMeant(claim))
-      for (const hold of holds) if (hold.fence !== null) evicted.set(hold.id, hold)
-      const ids = new Set(holds.map(({ id }) => id))
       const found = await this.#members.gather((member) => this.#evictOn(member, lines.get(member), ids))
       if ([...found.values()].every((count) => count === 0)) break
+      lines = await this.#linesOf(resource)
     }
-    return [...evicted.values()]
+    return holds
+  }
+
+  async #linesOf(resource: string): Promise<Lines> {
+    return (await this.#byResource({ prefix: '', resource })).get(resource) ?? new Map()
   }
 
   /** Gives how many grants of these claims the member had. */

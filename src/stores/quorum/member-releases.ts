@@ -28,8 +28,8 @@ export class MemberReleases {
   }
 
   /**
-   * Ends a claim. false: no majority had it any more. Rejects where that is not known. Waits for the
-   * usher as well, if that takes no longer than a moment: the next claim finds the lock free there.
+   * Ends a claim. false: no majority had it any more. Rejects where that is not known. Waits for
+   * the usher as well, for a moment: the next claim finds the lock free there.
    */
   release(claim: QuorumClaim): Promise<boolean> {
     // A place in line is only on the usher.

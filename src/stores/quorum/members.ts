@@ -36,6 +36,8 @@ export interface MembersContext {
 export class Members {
   readonly all: readonly Member[]
   readonly majority: number
+  /** Whether all members can tell that others wait for a hold. */
+  readonly tellWanted: boolean
   readonly #options: MembersOptions
   readonly #context: MembersContext
   readonly #identity: Identity
@@ -52,6 +54,7 @@ export class Members {
     this.#context = context
     this.#identity = new Identity({ now: () => env.now(), newId: () => env.id(), waitMs })
     this.majority = Math.floor(stores.length / 2) + 1
+    this.tellWanted = stores.every(({ capabilities }) => capabilities.tellsWanted !== undefined)
     const { clientId, space } = context
     this.all = stores.map((store, index) => {
       const push = (news: Push): void => context.onPush(member, news)

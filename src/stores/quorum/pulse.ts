@@ -8,6 +8,9 @@ import type { Vote } from './vote.js'
 /** How often further fences are asked for within one pulse, where members know of newer ones. */
 const MOST_ROUNDS = 3
 
+/** How long a pulse waits for the outcome of a claim that collects its votes. */
+const DECIDED_MS = 50
+
 /** One beat of the engine, on the members. */
 interface ClaimBeat {
   readonly beat: Beat
@@ -43,6 +46,8 @@ export async function pulseClaims(
     for (const each of round) takeFences(each, env.now())
     round = count < MOST_ROUNDS ? round.filter(({ wanted }) => wanted !== null) : []
   }
+  // The answer is worth more than an early one: a claim that was just promoted is held in a moment.
+  await Promise.all(claimBeats.map((each) => each?.claim.isUndecided && each.claim.decided(DECIDED_MS)))
   const isRenewedOf = (each: ClaimBeat | null): boolean =>
     each === null || isRenewed(each.claim, answered, members)
   if (!claimBeats.some(isRenewedOf)) throw members.unavailable()
@@ -100,10 +105,10 @@ async function send(
   })
 }
 
-/** Whether a majority has answered for a hold; for a claim that waits, whether its usher has. */
+/** Whether a majority has answered for a hold; for a claim in line, whether its usher has. */
 function isRenewed(claim: QuorumClaim, answered: ReadonlySet<Member>, { majority }: Members): boolean {
-  if (claim.phase === 'over') return true
-  if (claim.phase !== 'held') return claim.usher !== null && answered.has(claim.usher)
+  if (claim.phase === 'line') return claim.usher !== null && answered.has(claim.usher)
+  if (claim.phase !== 'held') return true
   let count = 0
   for (const { state, member } of claim.votes) if (state === 'granted' && answered.has(member)) count++
   return count >= majority
