@@ -10,7 +10,7 @@ import {
   writingBack,
 } from './planted-quorum/faults.js'
 
-/** Far more than it takes: most faults are noticed within 10 worlds, and all within 100. */
+/** Far more than it takes: most faults are noticed within 20 worlds, and all within 150. */
 const MOST_SEEDS = 400
 const VIOLATION = /is believed to be held by|came after|given out twice/
 

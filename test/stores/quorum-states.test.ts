@@ -40,6 +40,9 @@ class ListWorld {
       longestLeaseMs: 500,
       skewMs: 3_000,
       kept: ['all'],
+      isSplit: seed % 3 === 0,
+      disturbedAtOnce: 2,
+      latencyMs: [0.2, 3],
     })
   }
 

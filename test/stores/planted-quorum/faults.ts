@@ -109,7 +109,7 @@ export function lateRenewals(): PlantedFault {
         const renewed = new Set<string>()
         return {
           async pulse(inner, beats) {
-            const first = beats.filter(({ id }) => !renewed.has(id))
+            const first = beats.filter(({ id, fences }) => !fences && !renewed.has(id))
             for (const { id } of first) renewed.add(id)
             const leaseMs = Math.min(...first.map((beat) => beat.leaseMs))
             if (leaseMs < LONGEST_LATE_MS) await pause(process, leaseMs)

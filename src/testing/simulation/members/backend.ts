@@ -19,6 +19,18 @@ export interface MemberTerms {
    * order.
    */
   readonly kept: readonly Kept[]
+  /**
+   * Whether no process reaches all members: each sees another majority, until everything heals. All
+   * holds then rest on a bare majority.
+   */
+  readonly isSplit: boolean
+  /** How many servers are disturbed at a time. */
+  readonly disturbedAtOnce: number
+  /**
+   * The least and the most that a message takes. The longer, the more calls are under way when a
+   * server restarts.
+   */
+  readonly latencyMs: readonly [number, number]
 }
 
 /** Faults that are built into a world, to see that the simulation notices them. */
@@ -43,10 +55,9 @@ interface Member {
 
 /** A process gives up on a member that is silent for longer than one of these. */
 const MEMBER_TIMEOUTS_MS = [200, 500, 1000]
-const CALM = { lossRate: 0, pushLossRate: 0, doubleRate: 0, lateRate: 0, hangRate: 0, latencyMs: LATENCY_MS }
+const CALM = { lossRate: 0, pushLossRate: 0, doubleRate: 0, lateRate: 0, hangRate: 0 }
+const FOUNDED_AFTER_MS = 200
 const KINDS: readonly MemberKind[] = ['volatile', 'volatile', 'durable', 'durable', 'steady']
-/** The members are far more often disturbed than the one server of other worlds. */
-const DISTURBED_AT_ONCE = 2
 
 /** Independent servers, each behind its own bad network, under one quorum store. */
 export class MemberServers implements Backend {
@@ -56,6 +67,7 @@ export class MemberServers implements Backend {
   /** Those that are about to restart, or down. */
   readonly #failing = new Set<MemberServer>()
   #isCalm = false
+  #processes = 0
 
   constructor(context: ServersContext) {
     this.#context = context
@@ -70,6 +82,7 @@ export class MemberServers implements Backend {
   from(process: VirtualProcess): Store {
     const { random, longestLeaseMs, planted } = this.#context
     process.wallOffsetMs = this.#skew()
+    if (this.#context.isSplit) this.#hideMinority(process)
     const members = this.#members.map(({ network }) => {
       const member = connectedFrom(process, network)
       return planted.alterMember?.(member, process) ?? member
@@ -79,14 +92,30 @@ export class MemberServers implements Backend {
     return planted.alterQuorum?.(store, process) ?? store
   }
 
-  disturb(forMs: number): void {
-    for (let count = 0; count < DISTURBED_AT_ONCE; count++) this.#disturbOne(forMs)
+  #hideMinority(process: VirtualProcess): void {
+    const { world } = this.#context
+    const first = this.#processes++
+    const hide = (): void => {
+      for (let count = 0; count < (this.#members.length - 1) / 2 && !this.#isCalm; count++)
+        this.#members[(first + count) % this.#members.length]?.network.partition(process)
+    }
+    // A new set needs somebody who reaches all its members.
+    world.after(Math.max(0, FOUNDED_AFTER_MS - world.timeMs), hide)
   }
 
+  disturb(forMs: number): void {
+    for (let count = 0; count < this.#context.disturbedAtOnce; count++) this.#disturbOne(forMs)
+  }
+
+  /**
+   * Mostly from one member: then the process goes on with the others, which is where it can go
+   * wrong.
+   */
   cutFor(process: VirtualProcess, ms: number): void {
     const { random, world } = this.#context
-    for (const { network } of this.#members) {
-      if (random() < 0.4) continue
+    const one = random() < 0.7 ? Math.floor(random() * this.#members.length) : null
+    for (const [index, { network }] of this.#members.entries()) {
+      if (one === null ? random() < 0.4 : index !== one) continue
       network.partition(process, randomCut(random))
       world.after(ms * random(), () => network.mend(process))
     }
@@ -94,10 +123,10 @@ export class MemberServers implements Backend {
 
   /** Mostly it is bad at few members at a time, so that locks are granted all the while. */
   changeWeather(): void {
-    const { random, isMixed } = this.#context
+    const { random, isMixed, latencyMs } = this.#context
     for (const { network } of this.#members) {
       const weather = randomWeather(random, isMixed)
-      network.set(random() < 0.3 ? weather : CALM)
+      network.set(random() < 0.3 ? weather : { ...CALM, latencyMs })
     }
   }
 
@@ -128,12 +157,12 @@ export class MemberServers implements Backend {
   }
 
   #member(name: string): Member {
-    const { world, random, planted } = this.#context
+    const { world, random, planted, latencyMs } = this.#context
     const driftRate = (random() * 2 - 1) * MOST_DRIFT
     const process = world.env({ name, driftRate, wallOffsetMs: this.#skew() })
     const kind = KINDS[Math.floor(random() * KINDS.length)] ?? 'volatile'
     const server = new MemberServer({ process, ledger: this.#ledger, kind, fault: planted })
-    return { server, network: lossyStore(server.store, world, { server: process }) }
+    return { server, network: lossyStore(server.store, world, { server: process, latencyMs }) }
   }
 
   #disturbOne(forMs: number): void {
