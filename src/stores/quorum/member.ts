@@ -91,7 +91,7 @@ export class Member {
   }
 
   #noteLatency(ms: number): void {
-    this.#latencyMs = Math.max(ms, 0.9 * this.#latencyMs + 0.1 * ms)
+    this.#latencyMs = Math.max(ms, 0.7 * this.#latencyMs + 0.3 * ms)
   }
 
   /** When it answered last. */

@@ -130,7 +130,7 @@ export class Members {
   /** At least so long, or a few round trips where members are slow. */
   roundTripsMs(leastMs: number): number {
     const slowest = this.up.reduce((most, { latencyMs }) => Math.max(most, latencyMs), 0)
-    return Math.max(leastMs, 4 * slowest)
+    return Math.max(leastMs, 3 * slowest)
   }
 
   /** How long to wait for the others after a majority has answered what was sent then. */
