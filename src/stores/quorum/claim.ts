@@ -385,7 +385,9 @@ export class QuorumClaim {
     const usher = this.votes.of(this.usher as Member)
     this.#placeUntil = Math.min(usher.until, trustedUntil(env.now(), this.request.presenceMs))
     // A promotion refreshes nothing: the next pulse starts the lease.
-    const restMs = Math.max(1, leaseForMs(usher.until - env.now()))
+    // With `maxHold`, only an answer of the usher tells how long its grant lasts.
+    const isKnown = this.request.maxHoldMs === null
+    const restMs = isKnown ? Math.max(1, leaseForMs(usher.until - env.now())) : Infinity
     this.#leaseMs = Math.min(this.#leaseMs, restMs)
     this.#presenceMs = Math.min(this.#presenceMs, restMs)
     this.#reply(this.waitingReply())
@@ -441,8 +443,10 @@ export class QuorumClaim {
   #raise(): void {
     this.#raises++
     const target = this.#target
+    const now = this.#context.env.now()
+    // Also those that may have lapsed: their answers tell.
     for (const vote of this.votes.granted)
-      if (vote.fence !== target && vote.member.isUp) void this.#raiseOn(vote, target)
+      if ((vote.fence !== target || vote.until <= now) && vote.member.isUp) void this.#raiseOn(vote, target)
     if (this.#raisesUnderWay === 0) this.#abandon()
   }
 

@@ -19,6 +19,8 @@ interface ClaimBeat {
   wanted: { first: number; count: number } | null
   /** Those that a majority has reserved. */
   block: number | undefined
+  /** Whose answers are needed: those of a majority for a hold, of the usher for a place in line. */
+  readonly needs: 'majority' | 'usher' | 'nobody'
 }
 
 /** What one member is told in one call. */
@@ -49,8 +51,7 @@ export async function pulseClaims(
   // The answer is worth more than an early one: a claim that was just promoted is held in a moment.
   const decidedMs = members.roundTripsMs(DECIDED_MS)
   await Promise.all(claimBeats.map((each) => each?.claim.isUndecided && each.claim.decided(decidedMs)))
-  const isRenewedOf = (each: ClaimBeat | null): boolean =>
-    each === null || isRenewed(each.claim, answered, members)
+  const isRenewedOf = (each: ClaimBeat | null): boolean => each === null || isRenewed(each, answered, members)
   if (!claimBeats.some(isRenewedOf)) throw members.unavailable()
   return claimBeats.map((each) =>
     each && !isRenewedOf(each) ? notRenewed(each.claim) : replyTo(each, claims, sentAt),
@@ -64,7 +65,9 @@ function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | n
     claim.phase === 'held' && beat.block !== undefined
       ? { first: claim.nextFences(), count: beat.block }
       : null
-  return { beat, claim, wanted, block: undefined }
+  // Of a claim that collects its votes the outcome is waited for.
+  const needs = claim.phase === 'held' ? 'majority' : claim.phase === 'line' ? 'usher' : 'nobody'
+  return { beat, claim, wanted, block: undefined, needs }
 }
 
 /** One call to each member that has one of the claims. */
@@ -90,7 +93,7 @@ async function send(
     let isGrace = false
     const settle = (): void => {
       pending--
-      const isEnough = answered.size > 0 && round.every(({ claim }) => isRenewed(claim, answered, members))
+      const isEnough = answered.size > 0 && round.every((each) => isRenewed(each, answered, members))
       if (pending === 0) resolve()
       else if (isEnough && !isGrace) {
         isGrace = true
@@ -106,10 +109,14 @@ async function send(
   })
 }
 
-/** Whether a majority has answered for a hold; for a claim in line, whether its usher has. */
-function isRenewed(claim: QuorumClaim, answered: ReadonlySet<Member>, { majority }: Members): boolean {
-  if (claim.phase === 'line') return claim.usher !== null && answered.has(claim.usher)
-  if (claim.phase !== 'held') return true
+/** Whether those have answered whose answers are needed. What is over needs none. */
+function isRenewed(
+  { claim, needs }: ClaimBeat,
+  answered: ReadonlySet<Member>,
+  { majority }: Members,
+): boolean {
+  if (needs === 'nobody' || claim.phase === 'over') return true
+  if (needs === 'usher') return claim.usher !== null && answered.has(claim.usher)
   let count = 0
   for (const { state, member } of claim.votes) if (state === 'granted' && answered.has(member)) count++
   return count >= majority
