@@ -11,7 +11,7 @@ export default defineConfig({
     // Real processes, real kills: each file gets a process of its own.
     pool: 'forks',
     // The tests mostly wait: for leases, for other processes.
-    maxWorkers: 2,
+    maxWorkers: 3,
     maxConcurrency: 10,
     testTimeout: 60_000,
     hookTimeout: 60_000,
