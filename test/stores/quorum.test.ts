@@ -161,6 +161,24 @@ describe('a grant of a quorum', () => {
     }
   })
 
+  it('goes to just one of several tries that meet', async () => {
+    const members = await set()
+    for (const member of members)
+      member.around = async (call, go) => {
+        // In another order on each member, and slow to give back.
+        const delayMs = call.method === 'release' ? 25 : 5 * systemEnv.random()
+        await new Promise<void>((resolve) => systemEnv.timer(delayMs, resolve, { keepAlive: true }))
+        return go()
+      }
+    const clients = Array.from({ length: 4 }, () => client(members))
+    await Promise.all(clients.map((locks) => locks.ping()))
+    for (let round = 0; round < 10; round++) {
+      const holds = await Promise.all(clients.map((locks) => locks.mutex(`door ${round}`).tryAcquire()))
+      expect(holds.filter((hold) => hold !== null)).toHaveLength(1)
+      await Promise.all(holds.map((hold) => hold?.release()))
+    }
+  })
+
   it('is asked for under ids that are never used again', async () => {
     const members = await set()
     const locks = client(members, { memberTimeout: '100ms', storeTimeout: '1s' })

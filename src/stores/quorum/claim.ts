@@ -24,8 +24,11 @@ const COLLECT_MS = 250
 const ASK_AGAIN_MS = 50
 /** The longest pause before a claim that got no majority is made anew. */
 const LONGEST_PAUSE_MS = 100
-/** How often a try that has the usher asks the others again: they may serve another try. */
-const MOST_TRIES = 3
+/**
+ * How often a try that has the usher asks the others again, after pauses that grow: they may have
+ * granted another try, which gives it back.
+ */
+const MOST_TRIES = 10
 const TRY_PAUSE_MS = 3
 /** How often members are asked for one fence before the claim gives up. */
 const MOST_RAISES = 6
@@ -353,7 +356,7 @@ export class QuorumClaim {
   #tryAgain(hasUsher: boolean): void {
     if (!hasUsher || this.#tries >= MOST_TRIES) return this.#refuse(BUSY)
     this.#tries++
-    this.#setTimer(TRY_PAUSE_MS * this.#context.env.random(), () => {
+    this.#setTimer(TRY_PAUSE_MS * this.#tries * this.#context.env.random(), () => {
       this.#askAll(
         [...this.votes].filter(({ state }) => state === 'busy').map((vote) => ({ vote, mode: 'try' })),
       )
