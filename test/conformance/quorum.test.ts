@@ -17,8 +17,8 @@ const healthy = {
     return { store: () => quorum(members, CONFORMANCE_OPTIONS), dispose: async () => {} }
   },
 }
-runCases(healthy, { part: 0, of: 3 }, QUORUM_SKIPS)
-runStrictCases(healthy, { part: 2, of: 7 }, QUORUM_SKIPS)
+runCases(healthy, { part: 0, of: 7 }, QUORUM_SKIPS)
+runStrictCases(healthy, { part: 2, of: 13 }, QUORUM_SKIPS)
 
 const impaired = {
   ...common,
@@ -31,5 +31,5 @@ const impaired = {
     return { store: () => quorum(members, CONFORMANCE_OPTIONS), dispose: async () => {} }
   },
 }
-runCases(impaired, { part: 1, of: 3 }, QUORUM_SKIPS)
-runStrictCases(impaired, { part: 4, of: 7 }, QUORUM_SKIPS)
+runCases(impaired, { part: 1, of: 7 }, QUORUM_SKIPS)
+runStrictCases(impaired, { part: 4, of: 13 }, QUORUM_SKIPS)
