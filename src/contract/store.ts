@@ -39,6 +39,11 @@ export interface Capabilities {
   readonly maxBlock?: number
   /** true: beats may carry `fences`. Left out: the store cannot be a member of a quorum. */
   readonly takesFences?: boolean
+  /**
+   * false: a claim is renewed and released only through the connection that made it, so the lock
+   * API of the server is refused. Left out: through any connection.
+   */
+  readonly sharesClaims?: boolean
   /** false: only locks, so semaphores and barriers are refused. Left out: every capacity. */
   readonly countsPermits?: boolean
 }
@@ -63,14 +68,26 @@ export interface Connection {
   pulse(beats: readonly Beat[]): Promise<BeatReply[]>
   /** Leaves the line, as holder or as waiter. false: the claim was not there any more. */
   release(resource: string, id: string): Answer<boolean>
+  /**
+   * The claim is renewed and released through other connections from now on. Left out: this one
+   * keeps nothing in mind that would become wrong.
+   */
+  letGo?(resource: string, id: string): void
   /** Revokes the hold with that fence, or every hold, and tells the previous holders. */
   evict(resource: string, fence: number | null): Promise<ClaimView[]>
+  /**
+   * Takes a waiting claim out of the line, and tells its client that it is `lost`. Empty: no claim
+   * with that id waits; a hold is left alone.
+   */
+  cancel(resource: string, id: string): Promise<ClaimView[]>
   /** Pins the capacity; claims that declare `declared` or `capacity` follow it from now on. */
   resize(resource: string, declared: number, capacity: number): Promise<void>
   /** The state of `key`. With `watch`, one `state` push follows at the next change. */
   read(key: string, watch: boolean): Promise<StateValue | null>
   /** Ends the watch of that state. Left out where an unused watch costs nothing. */
   unwatch?(key: string): void
+  /** The states whose keys begin with `prefix`; in any order. */
+  states(prefix: string): AsyncIterable<StateView>
   /** Compare-and-set of a state. */
   write(change: StateChange): Promise<StateOutcome>
   /**
@@ -252,6 +269,11 @@ export interface StateValue {
   readonly version: number
 }
 
+/** A state in a listing. */
+export interface StateView extends StateValue {
+  readonly key: string
+}
+
 export interface StateChange {
   readonly key: string
   /** The version that was read; null: there must be no value. */
@@ -290,6 +312,8 @@ export interface InspectQuery {
 export interface LineView {
   readonly resource: string
   readonly capacity: number
+  /** Where the capacity is pinned: the one that claims may declare as well. */
+  readonly declared?: number
   /** In order of the line: holds first. */
   readonly claims: readonly ClaimView[]
 }

@@ -35,9 +35,9 @@ export interface HistoryOptions {
 
 /**
  * Compares a store with the model of the contract (`model.ts`) over generated histories: several
- * clients claim, pulse, release, steal, adopt, evict, resize, read and write while time passes;
- * after each step the reply, the pushes to each client and the lines must be what the model says.
- * Needs the package `fast-check`.
+ * clients claim, pulse, release, steal, adopt, evict, cancel, resize, read, write and list while
+ * time passes; after each step the reply, the pushes to each client and the lines must be what the
+ * model says. Needs the package `fast-check`.
  *
  * @example
  * ```ts

@@ -9,6 +9,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../contract/store.js'
 import {
   answer,
@@ -158,6 +159,18 @@ export function evict(
   })
 }
 
+export function cancel(model: Model, now: number, resource: string, id: string): Outcome<ClaimView[]> {
+  return step(model, now, (draft) => {
+    tidy(draft, resource)
+    const waiter = find(draft, resource, id)
+    if (waiter?.fence !== null) return []
+    const view = viewOf(waiter, now)
+    revoke(draft, waiter)
+    promote(draft, resource)
+    return [view]
+  })
+}
+
 export function resize(
   model: Model,
   now: number,
@@ -190,6 +203,7 @@ export function view(model: Model, now: number, resource: string): LineView | nu
   return {
     resource,
     capacity,
+    ...(pin ? { declared: pin.declared } : {}),
     claims: alive.map((each) => viewOf(each, now)),
   }
 }
@@ -206,6 +220,16 @@ export function read(
     if (watch && !isWatching) draft.watches.push({ key, client })
     return stateOf(draft, key)
   })
+}
+
+/** In the order of their keys. */
+export function states(model: Model, now: number, prefix: string): Outcome<StateView[]> {
+  return step(model, now, (draft) =>
+    draft.values
+      .filter(({ key, deadline }) => key.startsWith(prefix) && deadline > now)
+      .map(({ key, value, version }) => ({ key, value, version }))
+      .sort((a, b) => (a.key < b.key ? -1 : 1)),
+  )
 }
 
 export function write(model: Model, now: number, change: StateChange): Outcome<StateOutcome> {

@@ -50,9 +50,11 @@ function broken(store: Store, change: (inner: Connection) => Partial<Connection>
         pulse: (beats) => inner.pulse(beats),
         release: (resource, id) => inner.release(resource, id),
         evict: (resource, fence) => inner.evict(resource, fence),
+        cancel: (resource, id) => inner.cancel(resource, id),
         resize: (resource, declared, capacity) => inner.resize(resource, declared, capacity),
         read: (key, watch) => inner.read(key, watch),
         write: (written) => inner.write(written),
+        states: (prefix) => inner.states(prefix),
         inspect: (query) => inner.inspect(query),
         close: () => inner.close(),
       }

@@ -1,7 +1,14 @@
 import { describe } from 'vitest'
 import { missing, SERVERS } from '../../scripts/servers.mjs'
 
-export type ServerName = 'redis' | 'postgres' | 'pgbouncer' | 'mariadb' | 'zookeeper' | 'iptables'
+export type ServerName =
+  | 'redis'
+  | 'postgres'
+  | 'pgbouncer'
+  | 'mariadb'
+  | 'zookeeper'
+  | 'iptables'
+  | 'chromium'
 
 export interface Need {
   /** false: a running server that the environment names (HOLDFAST_TEST_REDIS_URL) will do. */

@@ -200,18 +200,18 @@ describeOn('redis', 'the short paths of a Redis line', () => {
       expect(heirs).toEqual(Array.from({ length: 16 }, (_, index) => `c:${index + 3}`))
     })
 
-    const others: Record<string, Partial<ClaimRequest>> = {
-      'one that has lapsed': { leaseMs: 100, presenceMs: 100 },
-      'a reader': { permits: 1 },
-      'one that asks for a block': { block: 2 },
-      'one with a maxHold': { maxHoldMs: 500 },
-      'one that tells something else of itself': { info: 'somebody else' },
-      'one that has seen a fence above': { floor: Date.now() * 1000 + 5_000_000 },
+    const others: Record<string, () => Partial<ClaimRequest>> = {
+      'one that has lapsed': () => ({ leaseMs: 100, presenceMs: 100 }),
+      'a reader': () => ({ permits: 1 }),
+      'one that asks for a block': () => ({ block: 2 }),
+      'one with a maxHold': () => ({ maxHoldMs: 500 }),
+      'one that tells something else of itself': () => ({ info: 'somebody else' }),
+      'one that has seen a fence above': () => ({ floor: Date.now() * 1000 + 5_000_000 }),
     }
     for (const [who, request] of Object.entries(others))
       it(`but nobody from ${who} on`, async () => {
         for (const n of [1, 2, 3]) await ask(`c:${n}`, 1000)
-        await connection.claim(claimOf('door', 'c:4', { leaseMs: 1000, presenceMs: 1000, ...request }))
+        await connection.claim(claimOf('door', 'c:4', { leaseMs: 1000, presenceMs: 1000, ...request() }))
         await ask('c:5', 1000)
         wallMs += 101
         await connection.release('door', 'c:1')

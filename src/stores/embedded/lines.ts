@@ -125,6 +125,16 @@ export class EmbeddedLines {
     return evicted.map((row) => viewOf(row, now))
   }
 
+  cancel(resource: string, id: string): ClaimView[] {
+    const now = this.#context.now()
+    this.#advance(resource, now)
+    const row = this.#find(resource, id, now)
+    if (!row || isHeld(row)) return []
+    this.#revoke([row])
+    this.#advance(resource, now)
+    return [viewOf(row, now)]
+  }
+
   resize(resource: string, declared: number, capacity: number): void {
     const now = this.#context.now()
     this.#advance(resource, now)
@@ -152,9 +162,11 @@ export class EmbeddedLines {
   view(resource: string): LineView | null {
     const now = this.#context.now()
     const rows = [...liveRows(this.#rows, resource, now)]
-    const capacity = this.#rows.pin(resource)?.capacity ?? rows[0]?.capacity
+    const pin = this.#rows.pin(resource)
+    const capacity = pin?.capacity ?? rows[0]?.capacity
     if (capacity === undefined) return null
-    return { resource, capacity, claims: rows.map((row) => viewOf(row, now)) }
+    const view = { resource, capacity, claims: rows.map((row) => viewOf(row, now)) }
+    return pin ? { ...view, declared: pin.declared } : view
   }
 
   /** The next number of the store's counter: fences and versions come from the same one. */

@@ -66,6 +66,8 @@ export interface StateRow {
 /** Where an embedded store keeps its states and their watchers. */
 export interface StateRows {
   state(key: string): StateRow | undefined
+  /** The keys at or after `from`, in order, at most so many. */
+  stateKeys(from: string, most: number): string[]
   /** null removes. */
   setState(key: string, row: StateRow | null): void
   watch(key: string, client: string): void

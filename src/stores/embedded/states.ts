@@ -1,4 +1,4 @@
-import type { Push, StateChange, StateOutcome, StateValue } from '../../contract/store.js'
+import type { Push, StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
 import type { StateRow, StateRows } from './rows.js'
 
 export interface EmbeddedStatesContext {
@@ -6,6 +6,16 @@ export interface EmbeddedStatesContext {
   /** A number that was never given out before. */
   nextVersion(): number
   tell(client: string, news: Push): void
+}
+
+/** The lowest character of stored text: a key with it sorts right behind that key. */
+const JUST_AFTER = '\x01'
+
+/** A part of a listing. */
+export interface StatePage {
+  readonly states: StateView[]
+  /** Where to go on; null: that was all. */
+  readonly next: string | null
 }
 
 /**
@@ -24,6 +34,20 @@ export class EmbeddedStates {
   read(client: string, key: string, watch: boolean): StateValue | null {
     if (watch) this.#rows.watch(key, client)
     return this.#current(key)
+  }
+
+  /** The states at or after `from` whose keys begin with the prefix. */
+  page(prefix: string, from: string, most: number): StatePage {
+    const keys = this.#rows.stateKeys(from, most)
+    const states = keys
+      .filter((key) => key.startsWith(prefix))
+      .flatMap((key) => {
+        const state = this.#current(key)
+        return state ? [{ key, ...state }] : []
+      })
+    const last = keys.at(-1)
+    const isAll = last === undefined || keys.length < most || !last.startsWith(prefix)
+    return { states, next: isAll ? null : last + JUST_AFTER }
   }
 
   write(change: StateChange): StateOutcome {

@@ -18,6 +18,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
   Store,
 } from '../../contract/store.js'
 import { EmbeddedLines } from '../embedded/lines.js'
@@ -138,12 +139,20 @@ class MemoryConnection implements Connection {
     return this.#done(this.#open().lines.evict(resource, fence))
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#done(this.#open().lines.cancel(resource, id))
+  }
+
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     this.#done(this.#open().lines.resize(resource, declared, capacity))
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     return this.#open().states.read(this.#client.id, key, watch)
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    yield* this.#open().states.page(prefix, prefix, Infinity).states
   }
 
   async write(change: StateChange): Promise<StateOutcome> {

@@ -103,6 +103,11 @@ export class MemoryRows implements ClaimRows, StateRows {
     return this.#states.get(key)
   }
 
+  stateKeys(from: string, most: number): string[] {
+    const keys = [...this.#states.keys()].filter((key) => key >= from)
+    return keys.sort().slice(0, most)
+  }
+
   setState(key: string, row: StateRow | null): void {
     if (row) this.#states.set(key, row)
     else this.#states.delete(key)

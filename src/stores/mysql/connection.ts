@@ -13,6 +13,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import type { MysqlBackend } from './backend.js'
 import { checkServer } from './check.js'
@@ -29,9 +30,9 @@ import {
 import { MysqlPoller } from './poller.js'
 import { MysqlPulse, noteReply, type Placed, withoutPlace } from './pulse.js'
 import { bytes, fromHex, keyOf, micros, number, toBytes } from './values.js'
-import { claimView, linesOf, type SeenLine } from './views.js'
+import { claimView, linesOf } from './views.js'
 
-/** How many lines `inspect` reads at a time. */
+/** How many lines or states a listing reads at a time. */
 const PAGE = 100
 
 export class MysqlConnection implements Connection, MysqlLocalClient {
@@ -122,9 +123,18 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     }
   }
 
+  letGo(resource: string, id: string): void {
+    this.#poller.claims.forget(keyOf(this.space, resource), id)
+  }
+
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     const values = [bytes(keyOf(this.space, resource)), toBytes(this.id), number(fence)]
     return (await this.#change<ClaimView[]>('evict', resource, values)).map(claimView)
+  }
+
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    const values = [bytes(keyOf(this.space, resource)), toBytes(this.id), toBytes(id)]
+    return (await this.#change<ClaimView[]>('cancel', resource, values)).map(claimView)
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
@@ -149,6 +159,19 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     return { written, current: stateValue(version, current) }
   }
 
+  async *states(prefix: string): AsyncIterable<StateView> {
+    for (let after = '', count = PAGE; count === PAGE; ) {
+      const values = [toBytes(this.space), toBytes(prefix), bytes(after), number(PAGE)]
+      const page = (await this.#call('states', values)) as [string, number, string][]
+      for (const [name, version, value] of page) {
+        const state = stateValue(version, value)
+        if (state) yield { key: fromHex(name), ...state }
+        after = name
+      }
+      count = page.length
+    }
+  }
+
   unwatch(key: string): void {
     this.#poller.unwatch(keyOf(this.space, key))
   }
@@ -158,12 +181,13 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
       const found = await this.#view(bytes(keyOf(this.space, resource)), prefix, '')
       // A pinned capacity is shown even where nobody is in the line.
       const isMeant = resource.startsWith(prefix)
-      for (const line of found) if (isMeant && (line.isPinned || line.claims.length > 0)) yield lineView(line)
+      for (const line of found)
+        if (isMeant && (line.declared !== undefined || line.claims.length > 0)) yield line
       return
     }
-    for (let page: SeenLine[] = [], after = ''; ; after = page.at(-1)?.resource ?? '') {
+    for (let page: LineView[] = [], after = ''; ; after = page.at(-1)?.resource ?? '') {
       page = await this.#view('NULL', prefix, after)
-      for (const line of page) if (line.claims.length > 0) yield lineView(line)
+      for (const line of page) if (line.claims.length > 0) yield line
       if (page.length < PAGE) return
     }
   }
@@ -186,7 +210,7 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
     return this.#closing
   }
 
-  async #view(line: string, prefix: string, after: string): Promise<SeenLine[]> {
+  async #view(line: string, prefix: string, after: string): Promise<LineView[]> {
     const values = [line, toBytes(this.space), toBytes(prefix), toBytes(after), number(PAGE)]
     return linesOf(await this.#call('view', values))
   }
@@ -230,8 +254,4 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
 
 function stateValue(version: number, value: string): StateValue | null {
   return version === 0 ? null : { version, value: fromHex(value) }
-}
-
-function lineView({ resource, capacity, claims }: SeenLine): LineView {
-  return { resource, capacity, claims }
 }

@@ -1,9 +1,9 @@
 import { callsRoutine, joinRoutine, leaveRoutine } from './sql/calls.js'
 import { type MysqlNames, namesOf } from './sql/names.js'
-import { evictRoutine, resizeRoutine } from './sql/operate.js'
+import { cancelRoutine, evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
 import { sessionLockRoutine } from './sql/session-lock.js'
-import { readRoutine, writeRoutine } from './sql/state.js'
+import { readRoutine, statesRoutine, writeRoutine } from './sql/state.js'
 import { sweepRoutine } from './sql/sweep.js'
 import { tables } from './sql/tables.js'
 import { viewRoutine } from './sql/view.js'
@@ -19,9 +19,11 @@ const ROUTINES: Readonly<Record<string, (names: MysqlNames) => string>> = {
   calls: callsRoutine,
   pulse: pulseRoutine,
   evict: evictRoutine,
+  cancel: cancelRoutine,
   resize: resizeRoutine,
   read: readRoutine,
   write: writeRoutine,
+  states: statesRoutine,
   view: viewRoutine,
   sweep: sweepRoutine,
   session_lock: sessionLockRoutine,

@@ -2,18 +2,15 @@ import type { ClaimView, LineView } from '../../contract/store.js'
 import { fromHex } from './values.js'
 
 /** One row of the routine `view`: a line, and one of its claims if it has any. */
-type ViewRow = readonly [resource: string, capacity: number, isPinned: boolean, claim: ClaimView | null]
-
-export interface SeenLine extends LineView {
-  readonly isPinned: boolean
-}
+type ViewRow = readonly [resource: string, capacity: number, declared: number | null, claim: ClaimView | null]
 
 /** The lines of these rows, in their order. */
-export function linesOf(rows: readonly unknown[]): SeenLine[] {
-  const lines: (SeenLine & { claims: ClaimView[] })[] = []
+export function linesOf(rows: readonly unknown[]): LineView[] {
+  const lines: (LineView & { claims: ClaimView[] })[] = []
   let last: string | undefined
-  for (const [name, capacity, isPinned, claim] of rows as ViewRow[]) {
-    if (name !== last) lines.push({ resource: fromHex(name), capacity, isPinned, claims: [] })
+  for (const [name, capacity, declared, claim] of rows as ViewRow[]) {
+    const pinned = declared === null ? {} : { declared }
+    if (name !== last) lines.push({ resource: fromHex(name), capacity, ...pinned, claims: [] })
     last = name
     if (claim) lines.at(-1)?.claims.push(claimView(claim))
   }

@@ -14,6 +14,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import { toUs } from '../shared/time.js'
 import type { PostgresBackend } from './backend.js'
@@ -22,7 +23,7 @@ import { closed } from './failures.js'
 import { claimRequest, pulseLines, releaseRequest } from './requests.js'
 import { decodeClaim, decodeLine, decodeState } from './text.js'
 
-/** How many lines `inspect` reads at a time. */
+/** How many lines or states a listing reads at a time. */
 const PAGE = 200
 /** How long a pulse waits for the previous one. */
 const PULSE_PATIENCE_MS = 1000
@@ -86,6 +87,12 @@ export class PostgresConnection implements Connection {
     return (revoked as ClaimView[]).map(decodeClaim)
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    this.#checkOpen()
+    const values = [this.#space, encodeText(resource), encodeText(id), this.#backend.channel]
+    return ((await this.#backend.call('cancel', values)) as ClaimView[]).map(decodeClaim)
+  }
+
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     this.#checkOpen()
     const numbers = [String(declared), String(capacity)]
@@ -113,6 +120,18 @@ export class PostgresConnection implements Connection {
       this.#backend.channel,
     ])) as StateOutcome
     return { written: outcome.written, current: decodeState(outcome.current) }
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    for (let after: string | null = ''; after !== null; ) {
+      this.#checkOpen()
+      const values = [this.#space, encodeText(prefix), after, String(PAGE)]
+      const page = await this.#backend.query('state_page', values)
+      const { states, next } = page as { states: StateView[]; next: string | null }
+      for (const { key, value, version } of states)
+        yield { key: decodeText(key), value: decodeText(value), version }
+      after = next
+    }
   }
 
   async spaces(): Promise<string[]> {

@@ -20,8 +20,11 @@ export function decodeClaim(view: ClaimView): ClaimView {
   return { ...view, id: decodeText(view.id), info: decodeText(view.info) }
 }
 
-export function decodeLine({ resource, capacity, claims }: LineView): LineView {
-  return { resource: decodeText(resource), capacity, claims: claims.map(decodeClaim) }
+/** `declared` is null where nothing is pinned. */
+export function decodeLine(line: LineView & { declared?: number | null }): LineView {
+  const { capacity, claims, declared } = line
+  const view = { resource: decodeText(line.resource), capacity, claims: claims.map(decodeClaim) }
+  return typeof declared === 'number' ? { ...view, declared } : view
 }
 
 export function decodeState(state: StateValue | null): StateValue | null {

@@ -18,6 +18,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import { checkMembers } from './check.js'
 import { QuorumClaim, type QuorumClaimContext } from './claim.js'
@@ -67,7 +68,7 @@ export class QuorumConnection implements Connection {
       onUp: (member) => this.#releases.flush(member),
       awaited: () => this.#awaited(),
     })
-    this.#releases = new MemberReleases(env, this.#members, options.longestLeaseMs)
+    this.#releases = new MemberReleases(env, this.#members)
     this.#register = new Register(env, this.#members)
     this.#inspection = new Inspection(this.#members)
     this.#context = {
@@ -86,7 +87,7 @@ export class QuorumConnection implements Connection {
   claim(request: ClaimRequest): Promise<ClaimReply> {
     if (this.#isClosed) return Promise.reject(closed())
     const known = this.#claims.get(request.id)
-    if (known) return known.answer.then((reply) => (known.phase === 'over' ? reply : known.reply()))
+    if (known) return known.answer.promise.then((reply) => (known.phase === 'over' ? reply : known.reply()))
     if (request.capacity !== EXCLUSIVE) return Promise.reject(noSemaphores(request.resource))
     const { leaseMs, presenceMs } = request
     if (Math.max(leaseMs, presenceMs) > this.#options.longestLeaseMs)
@@ -95,7 +96,7 @@ export class QuorumConnection implements Connection {
     const claim = new QuorumClaim(request, this.#context)
     this.#claims.set(request.id, claim)
     this.#start(claim)
-    return claim.answer
+    return claim.answer.promise
   }
 
   #start(claim: QuorumClaim): void {
@@ -144,6 +145,11 @@ export class QuorumConnection implements Connection {
     )
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    await this.#ready()
+    return this.#inspection.cancel(resource, id)
+  }
+
   async resize(resource: string): Promise<void> {
     throw noSemaphores(resource)
   }
@@ -162,6 +168,11 @@ export class QuorumConnection implements Connection {
   async write(change: StateChange): Promise<StateOutcome> {
     await this.#ready()
     return this.#register.write(change)
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    await this.#ready()
+    yield* await this.#register.list(prefix)
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {
@@ -211,9 +222,9 @@ export class QuorumConnection implements Connection {
     if (news.type === 'granted') {
       // Another run of the server may have granted it.
       if (!member.isUp) return
-      const isKnown = claim?.onGranted(member, nonce, news.fence) === true
+      const isKnown = claim?.voting.onGranted(member, nonce, news.fence) === true
       if (!isKnown) this.#releases.giveBack(member, resource, nonce)
-    } else if (news.type === 'lost') claim?.onRevoked(member, nonce)
+    } else if (news.type === 'lost') claim?.voting.onRevoked(member, nonce)
     else if (claim?.phase === 'held') this.#client.push({ type: 'wanted', resource, id })
   }
 

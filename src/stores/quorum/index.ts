@@ -76,6 +76,7 @@ function capabilitiesOf(stores: readonly Store[]): Capabilities {
   return {
     perHoldLease: true,
     countsPermits: false,
+    sharesClaims: false,
     maxBeats: Math.min(...all.map(({ maxBeats }) => maxBeats)),
     maxBlock: Math.min(...all.map(({ maxBlock }) => maxBlock ?? Infinity)),
     get askNextEveryMs() {

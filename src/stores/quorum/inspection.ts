@@ -64,6 +64,28 @@ export class Inspection {
     return holds
   }
 
+  /**
+   * Takes a claim out of the line in which it waits, that of the usher. One that the usher has
+   * granted is about to be held, and is left alone. What other members granted is on its way back.
+   */
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    const lines = await this.#linesOf(resource)
+    const usher = this.#members.usherOf(resource)
+    const placeOn = (member: Member): ClaimView | undefined =>
+      lines.get(member)?.claims.find((claim) => engineId(claim.id) === id)
+    // Clients may disagree about the usher: then it waits on another member.
+    const members = usher && placeOn(usher) ? [usher] : [...lines.keys()]
+    const cancelled = await Promise.all(
+      members.map(async (member) => {
+        const place = placeOn(member)
+        if (!place || place.fence !== null) return []
+        return member.call((connection) => connection.cancel(resource, place.id))
+      }),
+    )
+    const [first] = cancelled.flat()
+    return first ? [{ ...first, id }] : []
+  }
+
   async #linesOf(resource: string): Promise<Lines> {
     return (await this.#look({ prefix: '', resource })).byResource.get(resource) ?? new Map()
   }
@@ -84,13 +106,14 @@ export class Inspection {
   }
 
   async #look(query: InspectQuery): Promise<Look> {
-    const views = await this.#members.gather((member) =>
+    const lookAt = (member: Member): Promise<LineView[]> =>
       member.call(async (connection) => {
         const lines: LineView[] = []
         for await (const line of connection.inspect(query)) lines.push(line)
         return lines
-      }),
-    )
+      })
+    // All of them: where two show different fences, only the others tell which one is the hold's.
+    const views = await this.#members.gather(lookAt, this.#members.all.length)
     const byResource = new Map<string, Map<Member, LineView>>()
     for (const [member, lines] of views)
       for (const line of lines) {

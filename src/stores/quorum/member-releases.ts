@@ -4,27 +4,22 @@ import type { QuorumClaim } from './claim.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 
-/** A claim that a member may still have, although nobody wants it. */
-interface Owed {
-  readonly resource: string
-  readonly nonce: string
-  /** It has lapsed by itself. */
-  readonly until: number
-}
-
 /** Tells the members what this client no longer has. What cannot be told is told later. */
 export class MemberReleases {
   readonly #env: Env
   readonly #members: Members
-  readonly #longestLeaseMs: number
-  readonly #owed = new Map<Member, Owed[]>()
-  #underWay = 0
+  /**
+   * By member: the resources of claims that it may still have, by nonce. However old: a network
+   * that was cut may deliver a claim when it is whole again, and the member grants it then.
+   */
+  readonly #owed = new Map<Member, Map<string, string>>()
+  /** By nonce, whether the claim was answered while its release was under way. */
+  readonly #underWay = new Map<string, boolean>()
   #onAllSent: () => void = nothing
 
-  constructor(env: Env, members: Members, longestLeaseMs: number) {
+  constructor(env: Env, members: Members) {
     this.#env = env
     this.#members = members
-    this.#longestLeaseMs = longestLeaseMs
   }
 
   /**
@@ -62,22 +57,26 @@ export class MemberReleases {
     })
   }
 
+  /** Where a release is under way already, its answer tells whether it came before the claim. */
   giveBack(member: Member, resource: string, nonce: string): void {
-    this.#release(member, resource, nonce, nothing)
+    if (this.#underWay.has(nonce)) this.#underWay.set(nonce, true)
+    else this.#release(member, resource, nonce, nothing)
   }
 
   /** Gives null if it could not be told; then it is told when the member is back. */
   #release(member: Member, resource: string, nonce: string, done: (wasThere: boolean | null) => void): void {
     const end = (wasThere: boolean | null): void => {
-      this.#underWay--
+      const isAnswered = this.#underWay.get(nonce) === true
+      this.#underWay.delete(nonce)
+      if (wasThere === false && isAnswered) this.giveBack(member, resource, nonce)
       done(wasThere)
-      if (this.#underWay === 0) this.#onAllSent()
+      if (this.#underWay.size === 0) this.#onAllSent()
     }
-    this.#underWay++
+    this.#underWay.set(nonce, false)
     const onFailure = (): void => {
-      const owed = this.#owed.get(member) ?? []
+      const owed = this.#owed.get(member) ?? new Map<string, string>()
       this.#owed.set(member, owed)
-      owed.push({ resource, nonce, until: this.#env.now() + this.#longestLeaseMs })
+      owed.set(nonce, resource)
       end(null)
     }
     if (!member.isUp) return onFailure()
@@ -86,7 +85,7 @@ export class MemberReleases {
 
   /** Resolves when none is under way: all are answered, or have failed. */
   async allSent(): Promise<void> {
-    if (this.#underWay > 0)
+    if (this.#underWay.size > 0)
       await new Promise<void>((resolve) => {
         this.#onAllSent = resolve
       })
@@ -96,7 +95,6 @@ export class MemberReleases {
   flush(member: Member): void {
     const owed = this.#owed.get(member) ?? []
     this.#owed.delete(member)
-    const now = this.#env.now()
-    for (const { resource, nonce, until } of owed) if (until > now) this.giveBack(member, resource, nonce)
+    for (const [nonce, resource] of owed) this.giveBack(member, resource, nonce)
   }
 }

@@ -139,13 +139,13 @@ export class Members {
   }
 
   /**
-   * Asks all members that vote. Resolves when all have answered, or a majority has and the others
+   * Asks all members that vote. Resolves when all have answered, or `enough` have and the others
    * take much longer. Rejects if there is no majority of answers.
    */
-  async gather<T>(call: (member: Member) => Promise<T>): Promise<Map<Member, T>> {
+  async gather<T>(call: (member: Member) => Promise<T>, enough = this.majority): Promise<Map<Member, T>> {
     const answers = new Map<Member, T>()
     let refusal: unknown
-    await this.tryEach(this.up, async (member) => {
+    const ask = async (member: Member): Promise<boolean> => {
       try {
         answers.set(member, await call(member))
         return true
@@ -153,16 +153,21 @@ export class Members {
         if (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE') refusal = error
         return false
       }
-    })
+    }
+    await this.tryEach(this.up, ask, enough)
     if (answers.size < this.majority) throw refusal ?? this.unavailable()
     return new Map(answers)
   }
 
   /**
-   * Asks these members. Resolves when all have answered or failed, or it went well with a majority
-   * and the others take much longer.
+   * Asks these members. Resolves when all have answered or failed, or it went well with `enough` of
+   * them and the others take much longer.
    */
-  tryEach(members: Iterable<Member>, call: (member: Member) => Promise<boolean>): Promise<void> {
+  tryEach(
+    members: Iterable<Member>,
+    call: (member: Member) => Promise<boolean>,
+    enough = this.majority,
+  ): Promise<void> {
     const { env } = this.#options
     const startedAt = env.now()
     const asked = [...members]
@@ -172,8 +177,7 @@ export class Members {
         pending--
         if (isGood) good++
         if (pending === 0) resolve()
-        else if (isGood && good === this.majority)
-          env.timer(this.graceMs(startedAt), resolve, { keepAlive: true })
+        else if (isGood && good === enough) env.timer(this.graceMs(startedAt), resolve, { keepAlive: true })
       }
       if (pending === 0) resolve()
       for (const member of asked) call(member).then(settle, () => settle(false))

@@ -1,6 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { Beat, BeatReply, Held } from '../../contract/store.js'
-import { FENCE_STEP, type QuorumClaim } from './claim.js'
+import { FENCE_STEP } from './agreement.js'
+import type { QuorumClaim } from './claim.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 import type { Vote } from './vote.js'
@@ -50,7 +51,9 @@ export async function pulseClaims(
   }
   // The answer is worth more than an early one: a claim that was just promoted is held in a moment.
   const decidedMs = members.roundTripsMs(DECIDED_MS)
-  await Promise.all(claimBeats.map((each) => each?.claim.isUndecided && each.claim.decided(decidedMs)))
+  await Promise.all(
+    claimBeats.map((each) => each?.claim.isUndecided && each.claim.answer.decided(env, decidedMs)),
+  )
   const isRenewedOf = (each: ClaimBeat | null): boolean => each === null || isRenewed(each, answered, members)
   if (!claimBeats.some(isRenewedOf)) throw members.unavailable()
   return claimBeats.map((each) =>
@@ -141,7 +144,7 @@ async function tell(env: Env, member: Member, list: readonly MemberBeat[]): Prom
     list.forEach(({ of, vote }, index) => {
       const reply = replies[index]
       if (!reply || vote.nonce !== nonces[index]) return
-      of.claim.onBeat(vote, reply, sentAt)
+      of.claim.voting.onBeat(vote, reply, sentAt)
     })
   }
   const beats = list.map(({ beat }) => beat)
@@ -174,7 +177,7 @@ function notRenewed(claim: QuorumClaim): BeatReply {
 /** Members that never had the claim, or lost it, are asked again while the others hold it. */
 function joinMissing(claim: QuorumClaim): void {
   for (const vote of claim.votes)
-    if (vote.member.isUp && !hasClaim(vote) && vote.state !== 'asked') claim.join(vote)
+    if (vote.member.isUp && !hasClaim(vote) && vote.state !== 'asked') claim.voting.join(vote)
 }
 
 function replyTo(

@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import { HoldfastError } from '../../base/errors.js'
-import type { StateChange, StateOutcome, StateValue } from '../../contract/store.js'
+import type { StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 
@@ -63,6 +63,26 @@ export class Register {
     }
     // It was left half-done: it is completed, or a later read could go back.
     return this.#round(key, (cell) => cell)
+  }
+
+  /** A key that a member does not list is empty there. */
+  async list(prefix: string): Promise<StateView[]> {
+    const lists = await this.#members.gather((member) =>
+      member.call(async (connection) => {
+        const states = new Map<string, StateView>()
+        for await (const state of connection.states(prefix)) states.set(state.key, state)
+        return states
+      }),
+    )
+    const keys = new Set([...lists.values()].flatMap((states) => [...states.keys()]))
+    const found: StateView[] = []
+    for (const key of keys) {
+      const seen = new Map([...lists].map(([member, states]) => [member, parse(states.get(key) ?? null)]))
+      const chosen = this.#chosen(seen)
+      const state = chosen ? this.#stateOf(chosen) : await this.read(key, false)
+      if (state) found.push({ key, ...state })
+    }
+    return found
   }
 
   async write({ key, expect, value, retentionMs }: StateChange): Promise<StateOutcome> {

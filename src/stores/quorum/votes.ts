@@ -60,8 +60,16 @@ export class Votes implements Iterable<Vote> {
 
   /** The end of what a majority covers. */
   get coveredUntil(): number {
-    const untils = this.#votes.map(({ state, until }) => (state === 'granted' ? until : 0))
-    return untils.sort((a, b) => b - a)[this.#majority - 1] ?? 0
+    let latest = 0
+    for (const { state, until } of this.#votes)
+      if (state === 'granted' && until > latest && this.#cover(until)) latest = until
+    return latest
+  }
+
+  #cover(until: number): boolean {
+    let count = 0
+    for (const vote of this.#votes) if (vote.state === 'granted' && vote.until >= until) count++
+    return count >= this.#majority
   }
 
   /** Whether others wait; undefined: a member cannot tell. */

@@ -40,10 +40,10 @@ export class RedisBackend {
     }
   }
 
-  /** Runs a script on one key. */
-  async run(scripts: Scripts, key: string, args: readonly string[]): Promise<unknown> {
+  /** Runs a script on one key, or on several where this is no Cluster. */
+  async run(scripts: Scripts, key: string | readonly string[], args: readonly string[]): Promise<unknown> {
     try {
-      return await this.runner.run(scripts, [key], args)
+      return await this.runner.run(scripts, typeof key === 'string' ? [key] : key, args)
     } catch (error) {
       throw explain(error)
     }

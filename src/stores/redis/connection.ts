@@ -13,6 +13,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import type { RedisBackend } from './backend.js'
 import { sendBeats } from './beats.js'
@@ -20,13 +21,14 @@ import { permissionFinding, tryLock } from './check.js'
 import { RedisClaims } from './claims.js'
 import { ClientChannel } from './client-channel.js'
 import { closed, explain } from './failures.js'
-import { checkMasters, inspectLines, listSpaces } from './inspection.js'
+import { checkMasters, inspectLines, listSpaces, listStates } from './inspection.js'
+import { cancelScript } from './lua/cancel.js'
 import { evictScript } from './lua/evict.js'
 import { resizeScript } from './lua/resize.js'
 import type { Scripts } from './lua/script.js'
 import { readScript, writeScript } from './lua/state.js'
 import { viewScript } from './lua/view.js'
-import { RedisNames } from './names.js'
+import { RedisNames, token } from './names.js'
 import { RedisOrigin } from './origin.js'
 import { revokedView } from './replies.js'
 import { RedisWatches } from './watches.js'
@@ -80,6 +82,11 @@ export class RedisConnection implements Connection {
     return revoked.map((each) => revokedView(String(each)))
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    const cancelled = String(await this.#run(cancelScript, this.#names.line(resource), [token(id)]))
+    return cancelled === '' ? [] : [revokedView(cancelled)]
+  }
+
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     await this.#run(resizeScript, this.#names.line(resource), [String(declared), String(capacity)])
   }
@@ -108,6 +115,12 @@ export class RedisConnection implements Connection {
       value ?? '',
     ])) as unknown[]
     return { written: Number(isWritten) === 1, current: stateValue(version, current) }
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    this.#checkOpen()
+    const read = (key: string): Promise<StateValue | null> => this.read(key, false)
+    yield* listStates(this.#backend, this.#names, prefix, read)
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {

@@ -1,10 +1,13 @@
-import type { Finding, InspectQuery, LineView } from '../../contract/store.js'
+import type { Finding, InspectQuery, LineView, StateValue, StateView } from '../../contract/store.js'
 import type { RedisBackend } from './backend.js'
 import { checkMaster } from './check.js'
 import { explain } from './failures.js'
 import { viewScript } from './lua/view.js'
 import type { RedisNames } from './names.js'
 import { lineView } from './view.js'
+
+/** A call for each line costs more than the line. A call for many would hold up the server. */
+const LINES_OF_ONE_CALL = 20
 
 /** The lines of one space, as they are. `checkOpen` throws once the client is closed. */
 export async function* inspectLines(
@@ -14,7 +17,7 @@ export async function* inspectLines(
   checkOpen: () => void,
 ): AsyncIterable<LineView> {
   if (resource !== undefined) {
-    const view = resource.startsWith(prefix) ? await viewLine(backend, names, resource) : null
+    const [view] = resource.startsWith(prefix) ? await viewLines(backend, names, [resource]) : []
     if (view) yield view
     return
   }
@@ -23,7 +26,8 @@ export async function* inspectLines(
   const driver = await backend.open()
   for await (const keys of driver.scan(names.linePattern(prefix))) {
     const resources = keys.flatMap((key) => names.resourceOf(key) ?? [])
-    for (const view of await Promise.all(resources.map((each) => viewLine(backend, names, each)))) {
+    const calls = inPortions(resources, driver.isCluster ? 1 : LINES_OF_ONE_CALL)
+    for (const view of (await Promise.all(calls.map((each) => viewLines(backend, names, each)))).flat()) {
       if (!view || view.claims.length === 0 || seen.has(view.resource)) continue
       seen.add(view.resource)
       yield view
@@ -32,15 +36,44 @@ export async function* inspectLines(
   }
 }
 
-async function viewLine(
+async function viewLines(
   backend: RedisBackend,
   names: RedisNames,
-  resource: string,
-): Promise<LineView | null> {
-  const [time, hash] = (await backend.run(viewScript, names.line(resource), [])) as [unknown, unknown[]]
-  const fields = new Map<string, string>()
-  for (let at = 0; at + 1 < hash.length; at += 2) fields.set(String(hash[at]), String(hash[at + 1]))
-  return lineView(resource, Number(time), fields)
+  resources: readonly string[],
+): Promise<(LineView | null)[]> {
+  const keys = resources.map((each) => names.line(each))
+  const [time, ...hashes] = (await backend.run(viewScript, keys, [])) as [unknown, ...unknown[][]]
+  return resources.map((resource, index) => {
+    const hash = hashes[index] ?? []
+    const fields = new Map<string, string>()
+    for (let at = 0; at + 1 < hash.length; at += 2) fields.set(String(hash[at]), String(hash[at + 1]))
+    return lineView(resource, Number(time), fields)
+  })
+}
+
+function inPortions(all: readonly string[], size: number): string[][] {
+  const portions: string[][] = []
+  for (let at = 0; at < all.length; at += size) portions.push(all.slice(at, at + size))
+  return portions
+}
+
+/** The states of one space. */
+export async function* listStates(
+  backend: RedisBackend,
+  names: RedisNames,
+  prefix: string,
+  read: (key: string) => Promise<StateValue | null>,
+): AsyncIterable<StateView> {
+  const seen = new Set<string>()
+  const driver = await backend.open()
+  for await (const keys of driver.scan(names.statePattern(prefix))) {
+    const fresh = keys.flatMap((key) => names.stateOf(key) ?? []).filter((key) => !seen.has(key))
+    for (const key of fresh) seen.add(key)
+    const states = await Promise.all(
+      [...new Set(fresh)].map(async (key) => ({ key, state: await read(key) })),
+    )
+    for (const { key, state } of states) if (state) yield { key, ...state }
+  }
 }
 
 export async function listSpaces(backend: RedisBackend, names: RedisNames): Promise<string[]> {

@@ -1,3 +1,5 @@
+const STATE = ':state'
+
 /**
  * How keys, channels and ids are written. The resource is the hash tag, so that a Cluster keeps
  * everything of one resource in one slot. Only braces and the percent sign are escaped, since
@@ -46,7 +48,17 @@ export class RedisNames {
   }
 
   state(key: string): string {
-    return `${this.#lines}${toKey(key)}}:state`
+    return `${this.#lines}${toKey(key)}}${STATE}`
+  }
+
+  /** The name of a state by its key; null: it is not of this space. */
+  stateOf(key: string): string | null {
+    return key.endsWith(STATE) ? this.resourceOf(key.slice(0, -STATE.length)) : null
+  }
+
+  /** Matches the keys of all states whose names begin with a prefix. */
+  statePattern(prefix: string): string {
+    return `${this.linePattern(prefix)}${STATE}`
   }
 
   /** Where changes of a state are published. */

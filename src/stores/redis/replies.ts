@@ -88,14 +88,14 @@ function waiting(left?: string, isNext?: string, freeIn?: string, grantsAbove?: 
   }
 }
 
-/** A hold that an operator has revoked. */
+/** A claim that an operator has revoked. */
 export function revokedView(text: string): ClaimView {
   const [, id = '', permits, fence, age, left, info = ''] =
     /^(\S+) (\d+) (\d+) (-?\d+) (-?\d+) (.*)$/s.exec(text) ?? []
   return {
     id: fromToken(id),
     permits: Number(permits),
-    fence: Number(fence),
+    fence: fence === '0' ? null : Number(fence),
     info,
     ageMs: toMs(age),
     expiresInMs: toMs(left),

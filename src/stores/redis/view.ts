@@ -13,7 +13,7 @@ export function lineView(
 ): LineView | null {
   const head = hash.get('#')
   if (head === undefined) return null
-  const { first, pinned, nowUs, single } = parseHead(head, serverUs)
+  const { first, pinned, declared, nowUs, single } = parseHead(head, serverUs)
   const claims: ClaimView[] = []
   let capacity = pinned
   for (let id = first; id !== '-'; ) {
@@ -25,12 +25,16 @@ export function lineView(
     }
     id = claim.next
   }
-  return capacity === undefined ? null : { resource, capacity, claims }
+  if (capacity === undefined) return null
+  const view = { resource, capacity, claims }
+  return declared === undefined ? view : { ...view, declared }
 }
 
 interface Head {
   readonly first: string
   readonly pinned: number | undefined
+  /** With `pinned`: what claims may declare as well. */
+  readonly declared: number | undefined
   readonly nowUs: number
   /** The only claim, in the form SINGLE. */
   readonly single: Claim | null
@@ -39,17 +43,23 @@ interface Head {
 function parseHead(text: string, serverUs: number): Head {
   const queue = parseFields(QUEUE, text)
   if (queue) {
-    const { seen, offset, head, pinned } = queue
+    const { seen, offset, head, pinned, declared } = queue
     return {
       first: head,
-      pinned: pinned === '-' ? undefined : Number(pinned),
+      pinned: toNumber(pinned),
+      declared: toNumber(declared),
       nowUs: Math.max(serverUs + Number(offset), Number(seen)),
       single: null,
     }
   }
   const fields = parseFields(SINGLE, text)
   const nowUs = Math.max(serverUs, Number(fields?.seen ?? 0))
-  return { first: fields?.id ?? '-', pinned: undefined, nowUs, single: parseClaim(fields) }
+  const single = parseClaim(fields)
+  return { first: fields?.id ?? '-', pinned: undefined, declared: undefined, nowUs, single }
+}
+
+function toNumber(text: string): number | undefined {
+  return text === '-' ? undefined : Number(text)
 }
 
 function parseClaim(fields: ReturnType<typeof parseFields<(typeof CLAIM.fields)[number]>>) {

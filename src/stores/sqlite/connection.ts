@@ -13,12 +13,15 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import type { SqliteBackend } from './backend.js'
 import type { BatchCallOptions } from './batches.js'
 import type { SqliteStoreClient } from './clients.js'
 import type { SqliteSpace } from './lock-file.js'
 
+/** How many states are read at a time. */
+const STATES = 200
 /** The lowest character of stored text: a name with it sorts right behind that name. */
 const JUST_AFTER = '\x01'
 
@@ -68,6 +71,10 @@ export class SqliteConnection implements Connection {
     return this.#write(({ lines }) => lines.evict(resource, fence))
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#write(({ lines }) => lines.cancel(resource, id))
+  }
+
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#write(({ lines }) => lines.resize(resource, declared, capacity))
   }
@@ -80,6 +87,15 @@ export class SqliteConnection implements Connection {
       watched.add(key)
       return states.read(address, key, true)
     })
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    for (let from: string | null = prefix; from !== null; ) {
+      const start: string = from
+      const page = await this.#read(({ states }) => states.page(prefix, start, STATES))
+      yield* page.states
+      from = page.next
+    }
   }
 
   async write(change: StateChange): Promise<StateOutcome> {

@@ -104,6 +104,10 @@ export class SqliteRows implements ClaimRows, StateRows {
     return { value: toText(value), version: Number(version), expires: toNumberOrNull(expires) }
   }
 
+  stateKeys(from: string, most: number): string[] {
+    return this.#sql.stateKeys.all(this.#space, encodeText(from), most).map((cells) => toText(cells['key']))
+  }
+
   setState(key: string, row: StateRow | null): void {
     const name = [this.#space, encodeText(key)]
     const changes = row

@@ -32,6 +32,7 @@ const SQL = {
   pinRemove: 'DELETE FROM pin WHERE space = ? AND resource = ?',
 
   stateGet: 'SELECT value, version, expires FROM state WHERE space = ? AND key = ?',
+  stateKeys: 'SELECT key FROM state WHERE space = ? AND key >= ? ORDER BY key LIMIT ?',
   stateSet: 'INSERT OR REPLACE INTO state (space, key, value, version, expires) VALUES (?, ?, ?, ?, ?)',
   stateRemove: 'DELETE FROM state WHERE space = ? AND key = ?',
 

@@ -11,6 +11,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
 import { checkAccess, checkServers, tryLock } from './check.js'
@@ -102,6 +103,13 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     })
   }
 
+  cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#call(async () => {
+      this.#refuseIfShared('its waiters cancelled')
+      return this.#admin.cancel(resource, id)
+    })
+  }
+
   resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#call(async () => {
       this.#refuseIfShared('its capacity changed')
@@ -111,6 +119,13 @@ export class ZooKeeperConnection implements Connection, SessionClient {
 
   read(key: string, watch: boolean): Promise<StateValue | null> {
     return this.#call(() => this.#states.read(key, watch))
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    yield* await this.#call(async () => {
+      await this.#space.session.zk.sync()
+      return this.#states.list(prefix)
+    })
   }
 
   write(change: StateChange): Promise<StateOutcome> {

@@ -101,7 +101,13 @@ class ZooKeeperStore implements Store {
     this.#root = root
     this.#format = formatOf(shared)
     const maxBlock = this.#format.isOwn ? FENCES_EACH : 1
-    this.capabilities = { perHoldLease: false, maxBeats: 1000, askNextEveryMs: null, maxBlock }
+    this.capabilities = {
+      perHoldLease: false,
+      sharesClaims: false,
+      maxBeats: 1000,
+      askNextEveryMs: null,
+      maxBlock,
+    }
     this.#session = sessionFor(servers, { ...options, env: this.#env })
   }
 

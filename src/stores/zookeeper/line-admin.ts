@@ -29,6 +29,35 @@ export class LineAdmin {
     return revoked
   }
 
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    for (;;) {
+      const line = await this.#space.listInSync(resource)
+      if (line.holds.some((hold) => hold.id === id)) return []
+      // Of an attempt that was repeated there may be two.
+      const waiting = line.claims.filter((claim) => claim.id === id)
+      const [first] = waiting
+      if (!first) return []
+      const view = await this.#view(resource, first, false)
+      if (view && (await this.#removeWaiting(resource, line, waiting))) return [view]
+    }
+  }
+
+  /** In one step with the check that they still wait; false: the line has changed. */
+  async #removeWaiting(resource: string, line: ListedLine, waiting: readonly ClaimName[]): Promise<boolean> {
+    const path = this.#space.lineOf(resource)
+    const kept = [...line.obstacles(waiting[0] as ClaimName), ...(line.pin ? [line.pin] : [])]
+    try {
+      await this.#space.session.zk.multi([
+        ...kept.map(({ name }) => ({ type: 'check', path: `${path}/${name}` }) as const),
+        ...waiting.map(({ name }) => ({ type: 'delete', path: `${path}/${name}` }) as const),
+      ])
+      return true
+    } catch (error) {
+      if (hasCode(error, 'NO_NODE')) return false
+      throw error
+    }
+  }
+
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
     const path = this.#space.lineOf(resource)
     const line = await this.#space.listInSync(resource)
@@ -74,7 +103,9 @@ export class LineAdmin {
       const line = await this.#space.list(each)
       const claims = await this.#views(each, line)
       const isShown = claims.length > 0 || (resource !== undefined && line.pin !== undefined)
-      if (isShown && line.capacity !== undefined) yield { resource: each, capacity: line.capacity, claims }
+      if (!isShown || line.capacity === undefined) continue
+      const view = { resource: each, capacity: line.capacity, claims }
+      yield line.pin ? { ...view, declared: line.pin.declared } : view
     }
   }
 

@@ -94,6 +94,19 @@ export class ListedLine {
     return { isHeld: false, isNext, target }
   }
 
+  /** As few claims ahead of it as it takes to make it wait: while they stay, it is not granted. */
+  obstacles(mine: ClaimName): ClaimName[] {
+    const ahead = this.claims.slice(0, this.#indexes.get(mine.name) ?? 0)
+    const obstacles: ClaimName[] = []
+    let free = (this.capacity ?? mine.capacity) - mine.permits
+    for (const claim of ahead.toSorted((one, other) => other.permits - one.permits)) {
+      if (free < 0) break
+      obstacles.push(claim)
+      free -= claim.permits
+    }
+    return obstacles
+  }
+
   /** All claims that the mark is about have left. */
   get isMarkStale(): boolean {
     return this.mark !== undefined && !this.claims.some((claim) => this.#wasHeld(claim))

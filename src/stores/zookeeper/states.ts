@@ -1,7 +1,7 @@
-import type { StateChange, StateOutcome, StateValue } from '../../contract/store.js'
+import type { StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
 import type { MultiOperation, Stat, WatchListener } from '../../drivers/zookeeper/index.js'
 import { hasCode } from './failures.js'
-import { encode } from './names.js'
+import { decode, encode } from './names.js'
 import type { ZooKeeperSpace } from './space.js'
 
 /** The data of a state's node. */
@@ -37,6 +37,20 @@ export class ZooKeeperStates {
   async read(key: string, watch: boolean): Promise<StateValue | null> {
     const found = await this.#find(key, watch)
     return found && this.#isLive(found.data) ? toValue(found) : null
+  }
+
+  async list(prefix: string): Promise<StateView[]> {
+    const { session, statesPath } = this.#space
+    const names = await session.zk.getChildren(statesPath).then(
+      ({ children }) => children,
+      (error) => {
+        if (hasCode(error, 'NO_NODE')) return []
+        throw error
+      },
+    )
+    const keys = names.map(decode).filter((key) => key.startsWith(prefix))
+    const states = await Promise.all(keys.map(async (key) => ({ key, state: await this.read(key, false) })))
+    return states.flatMap(({ key, state }) => (state ? [{ key, ...state }] : []))
   }
 
   async write(change: StateChange): Promise<StateOutcome> {

@@ -204,4 +204,9 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     text: 'Events are told once for each start, grant, miss and end.',
     notHere: 'there are no events yet; they come with metrics',
   },
+  {
+    number: 121,
+    text: 'An operator can cancel a waiter; it is told, also by its pulse, and does not ask again.',
+  },
+  { number: 122, text: 'States can be listed, and what is made of them can be seen from every client.' },
 ]

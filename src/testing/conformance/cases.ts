@@ -3,6 +3,7 @@ import { acquireCases } from './acquire.js'
 import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
+import { cancelCases } from './cancel.js'
 import { inTime, settled } from './checks.js'
 import { chosenFenceCases } from './chosen-fences.js'
 import { cohortCases } from './cohort.js'
@@ -25,6 +26,7 @@ import { lossCases } from './loss.js'
 import { multiLockCases } from './multi-lock.js'
 import { onceCases } from './once.js'
 import { outageCases } from './outage.js'
+import { overviewCases } from './overview.js'
 import { ownerCases } from './owners.js'
 import { pauseCases } from './pauses.js'
 import { processCases } from './processes.js'
@@ -83,6 +85,8 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   idleCases,
   housekeepingCases,
   contractCases,
+  cancelCases,
+  overviewCases,
   chosenFenceCases,
   readWriteCases,
   readersCases,

@@ -10,6 +10,7 @@ import type {
   Origin,
   Push,
   StateChange,
+  StateView,
   Store,
 } from '../../contract/store.js'
 
@@ -85,10 +86,12 @@ export class InterceptedStore implements Store {
       pulse: (beats: readonly Beat[]) => this.#countPulse(pass('pulse', beats, () => inner.pulse(beats))),
       release: (resource, id) => pass('release', resource, async () => inner.release(resource, id)),
       evict: (resource, fence) => pass('evict', resource, () => inner.evict(resource, fence)),
+      cancel: (resource, id) => pass('cancel', id, () => inner.cancel(resource, id)),
       resize: (resource, declared, capacity) =>
         pass('resize', resource, () => inner.resize(resource, declared, capacity)),
       read: (key, watch) => pass('read', key, () => inner.read(key, watch)),
       write: (change: StateChange) => pass('write', change, () => inner.write(change)),
+      states: (prefix) => this.#states(inner, prefix),
       inspect: (query) => this.#inspect(inner, query),
       close: () => inner.close(),
       ...(inner.origin ? { origin: this.#origin(inner.origin) } : {}),
@@ -102,6 +105,11 @@ export class InterceptedStore implements Store {
       },
       run: () => this.#pass({ method: 'origin', about: undefined }, () => inner.run()),
     }
+  }
+
+  async *#states(inner: Connection, prefix: string): AsyncGenerator<StateView, void, void> {
+    await this.#pass({ method: 'states', about: prefix }, async () => {})
+    yield* inner.states(prefix)
   }
 
   async *#inspect(inner: Connection, query: InspectQuery): AsyncGenerator<LineView, void, void> {

@@ -160,8 +160,7 @@ export class Scene {
     const push = (news: Push): void => void pushes.push(news)
     const connection = this.#venue.store().connect({ id, space: 'default', push })
     this.#connections.push(connection)
-    const { claim, pulse, release, evict, resize, read, write, inspect, close } = bound(connection)
-    return { claim, pulse, release, evict, resize, read, write, inspect, close, pushes }
+    return { ...bound(connection), pushes }
   }
 
   /** Another process, with a client open on the same lines. */
@@ -256,9 +255,11 @@ function bound(connection: Connection): Connection {
     pulse: (beats) => connection.pulse(beats),
     release: (resource, id) => connection.release(resource, id),
     evict: (resource, fence) => connection.evict(resource, fence),
+    cancel: (resource, id) => connection.cancel(resource, id),
     resize: (resource, declared, capacity) => connection.resize(resource, declared, capacity),
     read: (key, watch) => connection.read(key, watch),
     write: (change) => connection.write(change),
+    states: (prefix) => connection.states(prefix),
     inspect: (query) => connection.inspect(query),
     close: () => connection.close(),
   }

@@ -77,6 +77,7 @@ class Draw {
       this.#command(5, 'pulse', { client, beats }),
       this.#command(4, 'release', { client, target, isElsewhere }),
       this.#command(1, 'evict', { client, target: mostlyLive, all: fc.boolean() }),
+      this.#command(2, 'cancel', { client, target: mostlyLive }),
       this.#command(1, 'close', { client }),
     ]
   }
@@ -104,6 +105,7 @@ class Draw {
     const retentionMs = this.#clock === 'server' ? fc.constant(null) : fc.constantFrom(null, 40, 90)
     return [
       this.#command(3, 'read', { client, key, watch: fc.boolean() }),
+      this.#command(1, 'states', { client, prefix: fc.constantFrom('', 'latch', 'latch/', 'x') }),
       this.#command(4, 'write', { client, key, expect, value, retentionMs }),
     ]
   }

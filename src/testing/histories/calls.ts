@@ -1,4 +1,4 @@
-import type { Beat, ClaimRequest, Connection } from '../../contract/store.js'
+import type { Beat, ClaimRequest, Connection, StateView } from '../../contract/store.js'
 import * as model from '../model.js'
 import type { HistoryClient } from './clients.js'
 import { type BeatPlan, type Command, RESOURCES, type Terms } from './commands.js'
@@ -43,10 +43,14 @@ export function callOf(command: Acting, scene: HistoryScene): TwinCall | null {
       return releaseCall(command, scene)
     case 'evict':
       return evictCall(command, scene)
+    case 'cancel':
+      return cancelCall(command, scene)
     case 'resize':
       return resizeCall(command, scene)
     case 'read':
       return readCall(command, scene)
+    case 'states':
+      return statesCall(command, scene)
     case 'write':
       return writeCall(command, scene)
   }
@@ -179,6 +183,17 @@ function evictCall({ client, target, all }: Of<'evict'>, scene: HistoryScene): T
   }
 }
 
+function cancelCall({ client, target }: Of<'cancel'>, scene: HistoryScene): TwinCall {
+  const { resource, id } = findTarget(target, '', scene)
+  return {
+    client: scene.client(client),
+    text: `cancel ${resource} ${id}`,
+    with: undefined,
+    toStore: (connection) => connection.cancel(resource, id),
+    toModel: (before, now) => model.cancel(before, now, resource, id),
+  }
+}
+
 function resizeCall({ client, resource, declared, capacity }: Of<'resize'>, scene: HistoryScene): TwinCall {
   return {
     client: scene.client(client),
@@ -197,6 +212,20 @@ function readCall({ client: index, key, watch }: Of<'read'>, scene: HistoryScene
     with: undefined,
     toStore: (connection) => connection.read(key, watch),
     toModel: (before, now) => model.read(before, now, client.id, key, watch),
+  }
+}
+
+function statesCall({ client, prefix }: Of<'states'>, scene: HistoryScene): TwinCall {
+  return {
+    client: scene.client(client),
+    text: `states '${prefix}'`,
+    with: undefined,
+    async toStore(connection) {
+      const states: StateView[] = []
+      for await (const state of connection.states(prefix)) states.push(state)
+      return states.sort((a, b) => (a.key < b.key ? -1 : 1))
+    },
+    toModel: (before, now) => model.states(before, now, prefix),
   }
 }
 

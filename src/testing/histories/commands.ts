@@ -69,6 +69,7 @@ export type Command =
       readonly isElsewhere: boolean
     }
   | { readonly type: 'evict'; readonly client: number; readonly target: Target; readonly all: boolean }
+  | { readonly type: 'cancel'; readonly client: number; readonly target: Target }
   | {
       readonly type: 'resize'
       readonly client: number
@@ -91,6 +92,7 @@ export type Command =
       readonly prefix: string
       readonly resource: string | undefined
     }
+  | { readonly type: 'states'; readonly client: number; readonly prefix: string }
   | { readonly type: 'close'; readonly client: number }
   | {
       readonly type: 'advance'

@@ -14,6 +14,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
   Store,
 } from '../../contract/store.js'
 import type { Link } from './link.js'
@@ -64,6 +65,10 @@ export class LossyConnection implements Connection {
     return this.#call((inner) => inner.evict(resource, fence))
   }
 
+  cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#call((inner) => inner.cancel(resource, id))
+  }
+
   resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#call((inner) => inner.resize(resource, declared, capacity))
   }
@@ -74,6 +79,14 @@ export class LossyConnection implements Connection {
 
   write(change: StateChange): Promise<StateOutcome> {
     return this.#call((inner) => inner.write(change))
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    yield* await this.#call(async (inner) => {
+      const states: StateView[] = []
+      for await (const state of inner.states(prefix)) states.push(state)
+      return states
+    })
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {

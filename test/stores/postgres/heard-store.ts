@@ -25,9 +25,11 @@ export function heard(store: Store): Store {
         pulse: (beats) => inner.pulse(beats),
         release: (resource, id) => inner.release(resource, id),
         evict: (resource, fence) => inner.evict(resource, fence),
+        cancel: (resource, id) => inner.cancel(resource, id),
         resize: (resource, declared, capacity) => inner.resize(resource, declared, capacity),
         read: (key, watch) => inner.read(key, watch),
         write: (change) => inner.write(change),
+        states: (prefix) => inner.states(prefix),
         inspect: (query) => inner.inspect(query),
         close: () => inner.close(),
       }

@@ -55,9 +55,14 @@ export function routed(store: Store): Store {
           await lookAtOrphans()
           return own.evict(resource, fence)
         }),
+        cancel: open(async (resource, id) => {
+          await lookAtOrphans()
+          return own.cancel(resource, id)
+        }),
         resize: open((resource, declared, capacity) => own.resize(resource, declared, capacity)),
         read: open((key, watch) => own.read(key, watch)),
         write: open((change) => own.write(change)),
+        states: (prefix) => own.states(prefix),
         async *inspect(query) {
           if (isClosed) throw new HoldfastError('CLOSED', 'closed')
           await lookAtOrphans()

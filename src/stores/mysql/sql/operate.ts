@@ -38,6 +38,27 @@ export function evictRoutine(names: MysqlNames): string {
   )
 }
 
+/** Removes the waiting claim with an id. Answers it, if it was there. */
+export function cancelRoutine(names: MysqlNames): string {
+  const { claim } = names
+  return routine(
+    names,
+    'cancel',
+    'v_line BINARY(32), v_caller VARBINARY(255), p_id VARBINARY(255), p_at BIGINT',
+    `${LINE_VARIABLES}
+  DECLARE v_reply LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';${UNDO}${BEGIN}${openLine(names)}
+  IF v_last IS NOT NULL THEN${advanceLine(names)}
+    SELECT MIN(place) INTO v_place FROM ${claim} WHERE line = v_line AND id = p_id AND fence = 0 AND expires > v_now;
+    IF v_place IS NOT NULL THEN
+      SELECT id, client, permits, fence, ${viewOf(CLAIM, 'v_now')} INTO v_id, v_client, v_permits, v_fence, v_reply
+        FROM ${claim} AS claim WHERE line = v_line AND place = v_place;${tellLost(names)}${removeClaim(names)}
+    END IF;${advanceLine(names)}${closeLine(names)}
+  END IF;
+  COMMIT;
+  SET v_reply = CONCAT('[', v_reply, ']');${ANSWER_WITH_NEWS}`,
+  )
+}
+
 /** Pins the capacity of a counting resource. */
 export function resizeRoutine(names: MysqlNames): string {
   const { claim } = names

@@ -14,6 +14,22 @@ export function readRoutine(names: MysqlNames): string {
 }
 
 /**
+ * The states of a space whose names begin with `p_prefix`, in the order of their names after
+ * `p_after`: name, version (0: no value any more) and value.
+ */
+export function statesRoutine(names: MysqlNames): string {
+  return routine(
+    names,
+    'states',
+    'p_space BLOB, p_prefix BLOB, p_after BLOB, p_most INT, p_at BIGINT',
+    `
+  SELECT CONCAT('["', HEX(name), '",', IF(expires <= COALESCE(p_at, ${WALL}), 0, version), ',"', HEX(value), '"]') AS answer
+    FROM ${names.state} WHERE space = p_space AND name > p_after AND LEFT(name, LENGTH(p_prefix)) = p_prefix
+    ORDER BY name LIMIT p_most;`,
+  )
+}
+
+/**
  * Compare-and-set of a state. `p_expect` null: there must be none. `p_value` null deletes.
  * `p_keep`: how many microseconds it is kept; null: until it is deleted. A deleted state keeps the
  * number of its change for a while, so that no version comes twice. Answers whether it was written,

@@ -40,18 +40,18 @@ export function viewOf({ id, permits, fence, info, since, expires }: ClaimColumn
 /**
  * The lines as they are; takes no lock. Either one line (`p_line`), or those of a space whose names
  * begin with `p_prefix`, in the order of their names after `p_after`. One row for each claim, and
- * one for a line without any: resource, capacity, whether it is pinned, claim.
+ * one for a line without any: resource, capacity, what claims may declare if it is pinned, claim.
  */
 export function viewRoutine(names: MysqlNames): string {
   const { line, claim } = names
   const now = 'GREATEST(v_wall + line.shift, line.seen)'
   const select = (lines: string): string => `
-    SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', IF(line.pinned IS NULL, 'false', 'true'), ',',
+    SELECT CONCAT('["', HEX(line.resource), '",', COALESCE(line.pinned, line.capacity), ',', COALESCE(line.declared, 'null'), ',',
         CASE WHEN claim.id IS NOT NULL THEN ${viewOf(CLAIM, now)}
           WHEN NOT line.is_alone OR line.soonest <= ${now} THEN 'null' ELSE ${viewOf(ALONE, now)} END, ']') AS answer
       FROM ${lines} AS line LEFT JOIN ${claim} AS claim ON claim.line = line.line AND claim.expires > ${now}`
   const page = `(
-        SELECT line, resource, capacity, pinned, shift, seen, last, used, soonest, is_alone, alone_block, alone_since, alone_id, alone_info FROM ${line}
+        SELECT line, resource, capacity, declared, pinned, shift, seen, last, used, soonest, is_alone, alone_block, alone_since, alone_id, alone_info FROM ${line}
           WHERE space = p_space AND resource >= p_prefix AND resource > p_after AND LEFT(resource, LENGTH(p_prefix)) = p_prefix
           ORDER BY resource LIMIT p_most)`
   return routine(

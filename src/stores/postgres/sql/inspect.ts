@@ -13,7 +13,8 @@ DECLARE
 BEGIN
   SELECT max(c.capacity), coalesce(jsonb_agg(holdfast.view(now, c) ORDER BY c.fence IS NULL, c.place), '[]') INTO capacity, claims
     FROM (SELECT * FROM holdfast.claims_of(l.id) UNION ALL SELECT * FROM holdfast.sole_claim(l)) c WHERE c.expires > now;
-  RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'claims', claims);
+  RETURN jsonb_build_object('resource', l.resource, 'capacity', coalesce(l.pinned, capacity), 'declared', l.declared,
+    'claims', claims);
 END $$;
 
 CREATE FUNCTION holdfast.inspect_line(p_space text, p_resource text, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$

@@ -1,4 +1,7 @@
-/** `evict` revokes holds; `resize` pins a capacity, and removes waiters that can never fit. */
+/**
+ * `evict` revokes holds; `cancel` removes one waiter; `resize` pins a capacity, and removes waiters
+ * that can never fit.
+ */
 export const operateSql = `
 -- The hold with that fence, or every hold.
 CREATE FUNCTION holdfast.evict(p_space text, p_resource text, p_fence bigint, p_channel text, p_at bigint)
@@ -15,6 +18,23 @@ BEGIN
     t.is_durable := true;
   END LOOP;
   RETURN holdfast.close_line(holdfast.advance(t), revoked);
+END $$;
+
+-- The waiting claim with that id.
+CREATE FUNCTION holdfast.cancel(p_space text, p_resource text, p_id text, p_channel text, p_at bigint)
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  t holdfast.opened_line := holdfast.advance(holdfast.open_line(p_space, p_resource, p_channel, false, p_at));
+  c holdfast.claim;
+  cancelled jsonb := '[]';
+BEGIN
+  SELECT * INTO c FROM holdfast.claim d WHERE d.id = p_id AND d.line = t.id AND d.fence IS NULL AND d.expires > t.now;
+  IF FOUND THEN
+    cancelled := jsonb_build_array(holdfast.view(t.now, c));
+    t := holdfast.revoke_claim(t, c);
+    t.is_durable := true;
+  END IF;
+  RETURN holdfast.close_line(holdfast.advance(t), cancelled);
 END $$;
 
 CREATE FUNCTION holdfast.resize(p_space text, p_resource text, p_declared bigint, p_capacity bigint, p_channel text, p_at bigint)

@@ -4,14 +4,15 @@
  * the watch.
  */
 export const stateSql = `
-CREATE FUNCTION holdfast.lock_state(p_key bytea) RETURNS holdfast.state LANGUAGE plpgsql AS $$
+CREATE FUNCTION holdfast.lock_state(p_space text, p_name text) RETURNS holdfast.state LANGUAGE plpgsql AS $$
 DECLARE
+  p_key bytea := holdfast.key_of(p_space, p_name);
   s holdfast.state;
 BEGIN
   LOOP
     SELECT * INTO s FROM holdfast.state WHERE key = p_key FOR UPDATE;
     EXIT WHEN FOUND;
-    INSERT INTO holdfast.state (key) VALUES (p_key) ON CONFLICT (key) DO NOTHING RETURNING * INTO s;
+    INSERT INTO holdfast.state (key, space, name) VALUES (p_key, p_space, p_name) ON CONFLICT (key) DO NOTHING RETURNING * INTO s;
     EXIT WHEN FOUND;
   END LOOP;
   RETURN s;
@@ -27,10 +28,21 @@ CREATE FUNCTION holdfast.read(p_space text, p_name text, p_at bigint) RETURNS te
   SELECT holdfast.state_value(s, holdfast.clock(p_at))::text FROM holdfast.state s WHERE s.key = holdfast.key_of(p_space, p_name)
 $$;
 
+-- The next states after a key, and the key to go on from; null: there are no more.
+CREATE FUNCTION holdfast.state_page(p_space text, p_prefix text, p_after text, p_most integer, p_at bigint) RETURNS text LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+  SELECT jsonb_build_object(
+      'states', coalesce(jsonb_agg(jsonb_build_object('key', s.name, 'version', s.version, 'value', s.value))
+        FILTER (WHERE holdfast.state_value(s, holdfast.clock(p_at)) IS NOT NULL), '[]'),
+      'next', CASE WHEN count(*) = p_most THEN (array_agg(encode(s.key, 'hex') ORDER BY s.key DESC))[1] END)::text
+    FROM (SELECT * FROM holdfast.state
+      WHERE key > decode(p_after, 'hex') AND space = p_space AND starts_with(name, p_prefix)
+      ORDER BY key LIMIT p_most) s
+$$;
+
 CREATE FUNCTION holdfast.watch(p_space text, p_name text, p_channel text, p_client text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-  s holdfast.state := holdfast.lock_state(holdfast.key_of(p_space, p_name));
+  s holdfast.state := holdfast.lock_state(p_space, p_name);
   wall bigint := holdfast.clock(p_at);
 BEGIN
   INSERT INTO holdfast.watcher VALUES (s.key, p_channel, p_client, p_name, wall)
@@ -44,7 +56,7 @@ END $$;
 CREATE FUNCTION holdfast.write(p_space text, p_name text, p_expect bigint, p_value text, p_keep bigint, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-  s holdfast.state := holdfast.lock_state(holdfast.key_of(p_space, p_name));
+  s holdfast.state := holdfast.lock_state(p_space, p_name);
   wall bigint := holdfast.clock(p_at);
   before jsonb := holdfast.state_value(s, wall);
   t holdfast.opened_line;

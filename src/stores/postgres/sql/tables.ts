@@ -57,6 +57,8 @@ CREATE INDEX claim_waiting ON holdfast.claim (line, place) WHERE fence IS NULL;
 
 CREATE TABLE holdfast.state (
   key bytea PRIMARY KEY,
+  space text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
   last bigint NOT NULL DEFAULT 0,
   version bigint NOT NULL DEFAULT 0,
   expires bigint,

@@ -175,9 +175,16 @@ export function parseFields<Field extends string>(
   text: string,
 ): Readonly<Record<Field, string>> | null {
   if (!text.startsWith(tag)) return null
-  const parts = text.slice(tag.length).split(' ')
-  if (parts.length < fields.length) return null
+  // By hand: a list of thousands of lines is read with this.
+  const found: Partial<Record<Field, string>> = {}
+  let from = tag.length
+  for (let index = 0; index < fields.length - 1; index++) {
+    const to = text.indexOf(' ', from)
+    if (to < 0) return null
+    found[fields[index] as Field] = text.slice(from, to)
+    from = to + 1
+  }
   // Only the last field may have spaces in it.
-  const values = [...parts.slice(0, fields.length - 1), parts.slice(fields.length - 1).join(' ')]
-  return Object.fromEntries(fields.map((field, index) => [field, values[index]])) as Record<Field, string>
+  found[fields.at(-1) as Field] = text.slice(from)
+  return found as Record<Field, string>
 }

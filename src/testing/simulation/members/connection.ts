@@ -15,6 +15,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
   Store,
 } from '../../../contract/store.js'
 import type { VirtualProcess } from '../../virtual-env.js'
@@ -85,6 +86,10 @@ export class MemberConnection implements Connection {
     return this.#call((inner) => inner.evict(resource, fence))
   }
 
+  cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#call((inner) => inner.cancel(resource, id))
+  }
+
   resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#call((inner) => inner.resize(resource, declared, capacity))
   }
@@ -95,6 +100,14 @@ export class MemberConnection implements Connection {
 
   write(change: StateChange): Promise<StateOutcome> {
     return this.#call((inner) => inner.write(change))
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    yield* await this.#call(async (inner) => {
+      const states: StateView[] = []
+      for await (const state of inner.states(prefix)) states.push(state)
+      return states
+    })
   }
 
   async *inspect(query: InspectQuery): AsyncIterable<LineView> {

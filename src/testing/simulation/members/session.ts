@@ -14,6 +14,7 @@ import type {
   StateChange,
   StateOutcome,
   StateValue,
+  StateView,
 } from '../../../contract/store.js'
 
 /** What a session sees of its server. */
@@ -74,6 +75,10 @@ export class Session implements Connection {
     return this.#serve((inner) => inner.evict(resource, fence))
   }
 
+  cancel(resource: string, id: string): Promise<ClaimView[]> {
+    return this.#serve((inner) => inner.cancel(resource, id))
+  }
+
   resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#serve((inner) => inner.resize(resource, declared, capacity))
   }
@@ -87,6 +92,14 @@ export class Session implements Connection {
       const outcome = await inner.write(change)
       this.#server.noteWrite(this.client.space, change, outcome)
       return outcome
+    })
+  }
+
+  async *states(prefix: string): AsyncIterable<StateView> {
+    yield* await this.#serve(async (inner) => {
+      const states: StateView[] = []
+      for await (const state of inner.states(prefix)) states.push(state)
+      return states
     })
   }
 

@@ -1,0 +1,188 @@
+import { beforeEach, expect, it } from 'vitest'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
+import type { ClaimRequest, ClaimView, Connection, Push, Store } from '../../src/contract/store.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { quorum } from '../../src/stores/quorum/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { VirtualWorld } from '../../src/testing/virtual-env.js'
+
+const LONGEST_LEASE_MS = 3000
+const MEMBER_TIMEOUT_MS = 600
+/** Far below the time after which claims that block each other give up. */
+const SOON_MS = 50
+
+let world: VirtualWorld
+let servers: readonly Store[]
+
+beforeEach(() => {
+  world = new VirtualWorld({ seed: 1 })
+  const clocks = [0, 0, 5000].map((wallOffsetMs, index) => world.env({ name: `m${index + 1}`, wallOffsetMs }))
+  servers = clocks.map((env) => memory({ env }))
+})
+
+/** One client of the set, with ways of its own to the members. */
+class Client {
+  readonly ways = servers.map((server) => new InterceptedStore(server))
+  readonly news: Push[] = []
+  readonly connection: Connection
+
+  constructor(readonly name: string) {
+    const env = world.env({ name })
+    const options = { longestLease: LONGEST_LEASE_MS, memberTimeout: MEMBER_TIMEOUT_MS, env }
+    const push = (news: Push): void => void this.news.push(news)
+    this.connection = quorum(this.ways, options).connect({ id: name, space: 'default', push })
+  }
+
+  claim(): Promise<string> {
+    const times = { leaseMs: 2000, presenceMs: 2000, maxHoldMs: null }
+    const amounts = { permits: EXCLUSIVE, capacity: EXCLUSIVE, floor: 0, block: 1 }
+    const request: ClaimRequest = {
+      resource: 'r',
+      id: this.name,
+      mode: 'queue',
+      info: '',
+      ...amounts,
+      ...times,
+    }
+    return world.until(Promise.resolve(this.connection.claim(request)).then(({ status }) => status))
+  }
+
+  release(): Promise<boolean> {
+    return world.until(Promise.resolve(this.connection.release('r', this.name)))
+  }
+
+  /** Renews what it has, for as long as that. */
+  async stay(ms: number): Promise<void> {
+    const beat = { resource: 'r', id: this.name, leaseMs: 2000, presenceMs: 2000 }
+    for (const end = world.timeMs + ms; world.timeMs < end; ) {
+      await world.until(this.connection.pulse([beat]))
+      await world.run(Math.min(end, world.timeMs + 200))
+    }
+  }
+
+  get toldOf(): string[] {
+    return this.news.map(({ type }) => type)
+  }
+}
+
+/** The claims on each member. */
+async function lines(): Promise<(readonly ClaimView[])[]> {
+  return Promise.all(
+    servers.map(async (server) => {
+      const operator = server.connect({ id: 'operator', space: 'default', push: () => {} })
+      for await (const { claims } of operator.inspect({ prefix: '', resource: 'r' })) return claims
+      return []
+    }),
+  )
+}
+
+/** The number of the member in whose line that client waits. */
+async function usherOf(client: Client): Promise<number> {
+  return (await lines()).findIndex((claims) =>
+    claims.some(({ id, fence }) => fence === null && id.startsWith(`${client.name}.`)),
+  )
+}
+
+it('lets a claim with a later usher go over to the line of the earlier one', async () => {
+  const holder = new Client('holder')
+  expect(await holder.claim()).toBe('granted')
+  const first = new Client('first')
+  expect(await first.claim()).toBe('waiting')
+  const usher = await usherOf(first)
+  // This one does not reach that member, and waits in the line of another.
+  const second = new Client('second')
+  second.ways[usher]?.cut()
+  expect(await second.claim()).toBe('waiting')
+  const laterUsher = await usherOf(second)
+  expect(laterUsher).not.toBe(usher)
+  second.ways[usher]?.heal()
+  await Promise.all([holder, first, second].map((client) => client.stay(1500)))
+
+  // Each has the vote of its usher, and needs that of the other's: the third member is down.
+  const third = [0, 1, 2].find((index) => index !== usher && index !== laterUsher) ?? 0
+  for (const { ways } of [first, second]) ways[third]?.cut()
+  await holder.release()
+  await world.run(world.timeMs + SOON_MS)
+  expect(first.toldOf).toEqual(['granted'])
+  expect(second.toldOf).toEqual([])
+  expect(await usherOf(second)).toBe(usher)
+  await first.release()
+  await world.run(world.timeMs + SOON_MS)
+  expect(second.toldOf).toEqual(['granted'])
+})
+
+it('takes back a claim that the network delivers long after its client gave it up', async () => {
+  const client = new Client('client')
+  expect(await client.claim()).toBe('granted')
+  await client.release()
+  const [late] = client.ways as [InterceptedStore]
+  const delivered: (() => Promise<unknown>)[] = []
+  late.around = (_call, go) => {
+    delivered.push(go)
+    return new Promise<never>(() => {})
+  }
+  expect(await client.claim()).toBe('granted')
+  await client.release()
+  await world.run(world.timeMs + MEMBER_TIMEOUT_MS + 2 * LONGEST_LEASE_MS)
+  // Its answer is lost as well, so only the client knows that nobody wants it.
+  await delivered[0]?.()
+  expect((await lines()).map((claims) => claims.length)).toEqual([1, 0, 0])
+  late.heal()
+  await world.run(world.timeMs + 1500)
+  expect((await lines()).map((claims) => claims.length)).toEqual([0, 0, 0])
+})
+
+it('releases a claim once, also where it is answered after its release was sent', async () => {
+  const client = new Client('client')
+  const [, , slow] = client.ways as [InterceptedStore, InterceptedStore, InterceptedStore]
+  slow.around = async (_call, go) => {
+    const reply = await go()
+    return later(50, async () => reply)
+  }
+  expect(await client.claim()).toBe('granted')
+  await client.release()
+  await world.run(world.timeMs + 500)
+  expect(client.ways.map((way) => way.count('release'))).toEqual([1, 1, 1])
+})
+
+it('releases a claim again that its release has overtaken', async () => {
+  const client = new Client('client')
+  await world.until(client.connection.pulse([]))
+  const [, , slow] = client.ways as [InterceptedStore, InterceptedStore, InterceptedStore]
+  slow.around = async (call, go) => {
+    if (call.method === 'claim') return later(50, go)
+    const reply = await go()
+    return later(100, async () => reply)
+  }
+  expect(await client.claim()).toBe('granted')
+  await client.release()
+  await world.run(world.timeMs + 80)
+  expect((await lines()).map((claims) => claims.length)).toEqual([0, 0, 1])
+  await world.run(world.timeMs + 500)
+  expect((await lines()).map((claims) => claims.length)).toEqual([0, 0, 0])
+})
+
+it('shows the fence of the hold, also where a member has granted it later with another one', async () => {
+  const holder = new Client('holder')
+  await world.until(holder.connection.pulse([]))
+  const [slow, ahead] = [holder.ways[1], holder.ways[2]] as [InterceptedStore, InterceptedStore]
+  // The clock of the last member is ahead, and it grants the claim when the others have agreed.
+  ahead.around = (call, go) => (call.method === 'claim' ? later(100, go) : go())
+  expect(await holder.claim()).toBe('granted')
+  await world.run(world.timeMs + 200)
+  const fences = (await lines()).map(([claim]) => claim?.fence)
+  expect(fences[0]).toBe(fences[1])
+  expect(fences[2]).toBeGreaterThan(fences[0] ?? 0)
+  slow.around = (_call, go) => later(200, go)
+  const shown = async (): Promise<(number | null)[]> => {
+    for await (const { claims } of holder.connection.inspect({ prefix: '' }))
+      return claims.map(({ fence }) => fence)
+    return []
+  }
+  expect(await world.until(shown())).toEqual([fences[0]])
+})
+
+async function later<T>(ms: number, go: () => Promise<T>): Promise<T> {
+  await new Promise<void>((resolve) => world.after(ms, resolve))
+  return go()
+}
