@@ -13,12 +13,14 @@ const SUITES = [
   'cohort',
   'holds',
   'fleet',
+  'events',
 ]
 
 const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     store: { type: 'string', multiple: true, default: [] },
+    before: { type: 'string' },
     // Read by scripts/bench.mjs, which starts this program with it.
     node: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -33,12 +35,13 @@ Suites: ${SUITES.join(', ')} (default: all)
 --quick      shorter rounds, rougher figures
 --node PATH  run under another Node
 -- store URL a further store for the suite cohort, as often as you like; for the suite holds, one of
--- its stores by name`)
+-- its stores by name
+--before FOLDER  an earlier build for the suite events: the folder that has its dist`)
 } else {
   for (const name of positionals.length > 0 ? positionals : SUITES) {
     if (!SUITES.includes(name)) throw new Error(`No suite '${name}'; there are ${SUITES.join(', ')}`)
     const { [name]: suite } = await import(`./${name}.mjs`)
     const [roundMs, rounds] = values.quick ? [300, 3] : [1500, 5]
-    await suite({ roundMs, rounds, quick: values.quick, stores: values.store })
+    await suite({ roundMs, rounds, quick: values.quick, stores: values.store, before: values.before })
   }
 }

@@ -5,6 +5,7 @@
 export type ErrorCode =
   | 'ACQUIRE_TIMEOUT'
   | 'ABORTED'
+  | 'CANCELLED'
   | 'HOLD_LOST'
   | 'NOT_HELD'
   | 'STALE_FENCE'

@@ -1,12 +1,15 @@
 import { backoffMs } from '../base/backoff.js'
+import { storeChannel } from '../base/channels.js'
 import { formatMs } from '../base/duration.js'
 import { detached, type Env } from '../base/env.js'
 import { HoldfastError, isRetryable } from '../base/errors.js'
+import type { StoreFailure } from '../base/events.js'
 import type { Answer } from '../contract/store.js'
 import { Agenda } from './agenda.js'
 
 export interface CallLimits {
   readonly storeName: string
+  readonly space: string
   /** How long the store may stay silent before a call fails with STORE_UNAVAILABLE. */
   readonly storeTimeoutMs: number
   /** Why the store is silent, if known. */
@@ -93,7 +96,7 @@ export class Calls {
   start<T>(timeoutMs: number, call: () => Answer<T>, listener: CallListener<T>, heard = this.#heard): void {
     const sentAt = this.#env.now()
     const giveUp = (): void => {
-      if (this.#end(pending)) listener.onFailure(this.silent(timeoutMs))
+      if (this.#end(pending)) this.#fail(listener, this.silent(timeoutMs))
     }
     const pending = { sentAt, timeoutMs, heard, giveUpAt: sentAt + timeoutMs, giveUp }
     const onAnswer = (answer: T): void => {
@@ -102,7 +105,7 @@ export class Calls {
       listener.onAnswer(answer)
     }
     const onFailure = (error: unknown): void => {
-      if (this.#end(pending)) listener.onFailure(error)
+      if (this.#end(pending)) this.#fail(listener, error)
     }
     this.#pending.add(pending)
     this.#env.keepProcess()
@@ -116,6 +119,12 @@ export class Calls {
     } catch (error) {
       onFailure(error)
     }
+  }
+
+  #fail<T>(listener: CallListener<T>, error: unknown): void {
+    const { space, storeName: store } = this.#limits
+    if (storeChannel.hasSubscribers) storeChannel.publish({ space, store, error } satisfies StoreFailure)
+    listener.onFailure(error)
   }
 
   /** false: it had ended before. */

@@ -43,7 +43,7 @@ export class Claims {
 
   /** An answer that finds its request gone, however late, gives back what it brings. */
   #giveBackUnwanted(lease: Lease, reply: ClaimReply): void {
-    const isGone = !this.#engine.leases.has(lease.id)
+    const isGone = !this.#engine.leases.has(lease.id) && !lease.isHandedOver
     if (isGone && reply.status !== 'refused') void this.#engine.withdraw(lease)
   }
 

@@ -76,7 +76,8 @@ export class Closing {
 
   #revoke(lease: Lease): void {
     const isKept = lease.phase === 'held' && lease.isLeftToLapse
-    this.#engine.lose(lease, 'its client was closed', closed(this.#engine.storeName))
+    const cause = closed(this.#engine.storeName)
+    this.#engine.lose(lease, 'its client was closed', { cause, end: 'closed' })
     if (!isKept) void this.#engine.withdraw(lease)
   }
 }

@@ -110,6 +110,14 @@ export class Cohort implements Successors {
     this.goOnHere()
   }
 
+  /** The claim stood for all requests that wait here; those of other cohorts have their own. */
+  onCancelled(lease: Lease, error: HoldfastError): void {
+    if (lease !== this.lease) return
+    this.lease = null
+    for (const request of this.queue.takeAll()) request.failed(error)
+    this.goOnHere()
+  }
+
   /** What the store has said of one request is true for all that ask for the same. */
   onFailure(lease: Lease, error: HoldfastError | null): void {
     if (lease === this.lease && error) this.failAll(error)

@@ -1,9 +1,12 @@
 import { hostname } from 'node:os'
+import { areRequestsWatched } from '../base/channels.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
+import type { HoldEnd } from '../base/events.js'
 import { nothing } from '../base/nothing.js'
 import type { Beat, Capabilities, Connection, Held, Store } from '../contract/store.js'
 import { Calls } from './calls.js'
+import { Cancellations } from './cancellations.js'
 import { Claims } from './claims.js'
 import { Closing } from './closing.js'
 import { Cohorts } from './cohorts.js'
@@ -12,6 +15,7 @@ import { Lease } from './lease.js'
 import { aborted, type Limits } from './limits.js'
 import { Lingering } from './lingering.js'
 import { News } from './news.js'
+import { Observation } from './observation.js'
 import { Pulse } from './pulse.js'
 import { Releases } from './releases.js'
 import { type Entry, Request } from './request.js'
@@ -27,6 +31,12 @@ export interface EngineOptions {
   readonly storeTimeoutMs: number
 }
 
+/** How a lease was lost, beyond the message. */
+interface Loss {
+  readonly cause?: unknown
+  readonly end?: HoldEnd
+}
+
 /**
  * One client of a store: its requests, its leases, its connection. docs/design.md walks through an
  * acquire.
@@ -34,6 +44,7 @@ export interface EngineOptions {
 export class Engine {
   readonly env: Env
   readonly space: string
+  readonly store: Store
   readonly capabilities: Capabilities
   readonly storeName: string
   readonly clientId: string
@@ -43,6 +54,7 @@ export class Engine {
   /** By id: every lease that this client may have in a line of the store. */
   readonly leases = new Map<string, Lease>()
   readonly floors = new Floors()
+  readonly cancellations = new Cancellations(this)
   readonly claims = new Claims(this)
   readonly news = new News(this)
   readonly lingering = new Lingering(this)
@@ -61,10 +73,12 @@ export class Engine {
   constructor(store: Store, options: EngineOptions) {
     this.env = options.env
     this.space = options.space
+    this.store = store
     this.storeName = store.name
     this.capabilities = store.capabilities
     this.calls = new Calls(this.env, {
       storeName: store.name,
+      space: options.space,
       storeTimeoutMs: options.storeTimeoutMs,
       trouble: () => this.connection.trouble?.() ?? null,
     })
@@ -85,8 +99,18 @@ export class Engine {
     this.throwIfClosed()
     if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
     const request = new Request(this, spec, this.#infoOf(spec), limits)
+    if (areRequestsWatched()) return this.#acquireWatched(request)
     this.#start(request)
     return request.outcome()
+  }
+
+  #acquireWatched(request: Request): Entry | null | Promise<Entry | null> {
+    const observation = new Observation(this, request)
+    request.observation = observation
+    return observation.acquire(() => {
+      this.#start(request)
+      return request.outcome()
+    })
   }
 
   #start(request: Request): void {
@@ -118,7 +142,7 @@ export class Engine {
 
   /** Registered before anything is sent: the push of a grant may overtake the answer. */
   newLease(asked: Asked, successors: Successors): Lease {
-    const lease = new Lease(this.newId(), asked, successors, this.capabilities)
+    const lease = new Lease(asked.spec.newId?.() ?? this.newId(), asked, successors, this.capabilities)
     this.leases.set(lease.id, lease)
     return lease
   }
@@ -189,6 +213,11 @@ export class Engine {
     return this.releases.withdraw(claim)
   }
 
+  /** Whether this client has made that id itself: only such claims are surely nobody else's. */
+  isOwnId(id: string): boolean {
+    return id.startsWith(`${this.clientId}:`)
+  }
+
   forget(lease: Lease): void {
     this.leases.delete(lease.id)
     this.lingering.forget(lease)
@@ -212,8 +241,11 @@ export class Engine {
       void this.withdraw(lease)
       return false
     }
+    const { observation } = request
+    const isPublished = observation?.leaves('released') === true
     lease.drop(request)
-    return lease.isServing ? this.#shrinkAfterLeave(request, lease) : this.#goOn(lease, false)
+    const leaving = lease.isServing ? this.#shrinkAfterLeave(request, lease) : this.#goOn(lease, false)
+    return observation && isPublished ? observation.left(leaving) : leaving
   }
 
   #shrinkAfterLeave(request: Request, lease: Lease): boolean | Promise<boolean> {
@@ -264,15 +296,15 @@ export class Engine {
   }
 
   /** The holders learn of the loss, waiting requests get another lease. */
-  lose(lease: Lease, message: string, cause?: unknown): void {
+  lose(lease: Lease, message: string, { cause, end = 'lost' }: Loss = {}): void {
     this.forget(lease)
-    lease.lose(message, cause)
+    lease.lose(message, end, cause)
   }
 
   /** The validity has run out. */
   expire(lease: Lease): void {
     if (lease.phase !== 'held') return
-    this.lose(lease, lease.whyExpired(this.env.now()))
+    this.lose(lease, lease.whyExpired(this.env.now()), { end: 'expired' })
     // Where a session decides, and lives on after all, the store would keep the hold for nobody.
     if (!this.capabilities.perHoldLease) void this.withdraw(lease)
     this.#askForNext(lease.resource)

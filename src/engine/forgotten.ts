@@ -35,7 +35,7 @@ export function warnOfForgotten(lease: Lease): void {
     // Beside other readers it ends here. Alone, it keeps its lease: its owner may enter it again.
     if (lease.served.length > 1 && !request.isEntered) {
       lease.drop(request)
-      request.end()
+      request.forget()
     }
     for (const entry of forgotten) warn(request, entry)
   }

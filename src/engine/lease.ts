@@ -1,5 +1,6 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError } from '../base/errors.js'
+import type { HoldEnd } from '../base/events.js'
 import type { Beat, Capabilities, ClaimMode, ClaimRequest, Waiting } from '../contract/store.js'
 import { driftMs } from '../contract/validity.js'
 import { Heartbeat } from './heartbeat.js'
@@ -40,6 +41,8 @@ export class Lease {
   isForgotten = false
   /** Its holder wants it to end by itself: the store is asked about it, but it is not renewed. */
   isLeftToLapse = false
+  /** Its id alone renews and releases it from now on: no late answer may give it back. */
+  isHandedOver = false
   /** The ids of the claims behind it that may inherit the grant with that fence. */
   heirs: { readonly grant: number; readonly ids: string[] } | null = null
   readonly spec: RequestSpec
@@ -195,7 +198,7 @@ export class Lease {
     this.lingersUntil = null
     this.isLeftToLapse = false
     // Readers that were all forgotten end here: from now on the lease is that of the new one.
-    if (this.isForgotten) for (const forgotten of this.#served.splice(0)) forgotten.end()
+    if (this.isForgotten) for (const forgotten of this.#served.splice(0)) forgotten.forget()
     this.#served.push(request)
     request.served(this, this.turn.takeFence(), heldAt)
   }
@@ -210,14 +213,14 @@ export class Lease {
   }
 
   /** Ends it, and tells the holders. */
-  lose(message: string, cause?: unknown): void {
+  lose(message: string, end: HoldEnd, cause?: unknown): void {
     if (this.phase !== 'held') return
     this.phase = 'over'
     const details = cause === undefined ? {} : { cause }
     const text = `The hold of '${this.resource}' was lost: ${message}`
     const reason = new HoldfastError('HOLD_LOST', text, { resource: this.resource, ...details })
     this.successors.onOver(this)
-    for (const request of this.#served) request.lost(reason)
+    for (const request of this.#served) request.lost(reason, end)
   }
 
   /**

@@ -103,11 +103,11 @@ export class News {
     void this.#engine.withdraw(lease)
   }
 
-  /** The place in line is gone: the requests need another lease. */
+  /** The place in line is gone: it lapsed, or an operator has cancelled it. */
   #gone(lease: Lease): void {
     lease.end()
     this.#engine.forget(lease)
-    lease.successors.onOver(lease)
+    void this.#engine.cancellations.settle(lease)
   }
 
   /** An answer to a call for this one lease. false: the store no longer has it. */
@@ -172,7 +172,11 @@ export class News {
     const { resource, id, fence, heirs, isUnconfirmed } = push
     // Granted to a request that has given up, or by a message that travelled for too long: give it
     // back.
-    if (!lease) return void this.#engine.withdraw({ resource, id })
+    if (!lease) {
+      // A hold that was handed over is used by its id: late news must not take it away.
+      if (this.#engine.isOwnId(id)) void this.#engine.withdraw({ resource, id })
+      return
+    }
     if (!lease.canBeGranted(fence)) return
     // Also where the pulse has found the grant before: only this push names the heirs.
     const isNew = lease.isPending || lease.grant === fence

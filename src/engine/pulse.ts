@@ -1,4 +1,6 @@
 import { backoffMs } from '../base/backoff.js'
+import { isWatched, pulseChannel, trace } from '../base/channels.js'
+import type { PulseContext } from '../base/events.js'
 import type { Beat, BeatReply, Waiting } from '../contract/store.js'
 import { Agenda } from './agenda.js'
 import { Heard } from './calls.js'
@@ -203,7 +205,8 @@ export class Pulse {
     let replies: BeatReply[] | undefined
     let failure: unknown
     try {
-      replies = await calls.within(this.#patienceMs(leases), call, this.#heard)
+      const calling = (): Promise<BeatReply[]> => calls.within(this.#patienceMs(leases), call, this.#heard)
+      replies = await (isWatched(pulseChannel) ? this.#watched(beats.length, calling) : calling())
     } catch (error) {
       isGivenUp = true
       failure = error
@@ -219,6 +222,16 @@ export class Pulse {
     this.#sendNext()
     // Others may have become due meanwhile.
     if (wasBehind && this.#backlog.length === 0) this.#lookAround()
+  }
+
+  #watched(beats: number, call: () => Promise<BeatReply[]>): BeatReply[] | Promise<BeatReply[]> {
+    const { env, space, storeName: store } = this.#engine
+    const sentAt = env.now()
+    const context: PulseContext = { space, store, beats, durationMs: undefined }
+    const end = (): void => {
+      context.durationMs = env.now() - sentAt
+    }
+    return trace(pulseChannel, context, call, { onValue: end, onError: end })
   }
 
   #onSilence(beats: readonly Beat[], error: unknown, since: number): void {

@@ -1,10 +1,12 @@
 import type { Cancel } from '../base/env.js'
 import { HoldfastError, withOwnStack } from '../base/errors.js'
+import type { HoldEnd } from '../base/events.js'
 import { nothing } from '../base/nothing.js'
 import { HEALTHY_MS } from './calls.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 import { type Limits, watchLimits } from './limits.js'
+import type { Observation } from './observation.js'
 import type { RequestSpec } from './spec.js'
 import type { RequestLine } from './successors.js'
 
@@ -56,6 +58,8 @@ export class Request {
   fence = 0
   heldAt = 0
   lostBecause: HoldfastError | null = null
+  /** Publishes what becomes of it; null: nobody subscribes. */
+  observation: Observation | null = null
   /** Where it waits. Set before anything is sent. */
   line!: RequestLine
   /** Mostly one: see `Lease`. */
@@ -116,6 +120,7 @@ export class Request {
 
   /** The store, or a request before it, makes it wait. */
   onWaiting(): void {
+    this.observation?.queued()
     if (this.#timeout) return this.fail(this.#timeout)
     if (this.#isWaiting) return
     this.#isWaiting = true
@@ -129,6 +134,7 @@ export class Request {
     this.lease = lease
     this.fence = fence
     this.heldAt = heldAt
+    if (this.observation) this.observation.heldAt = this.engine.env.now()
     this.engine.floors.note(this.resource, fence)
     this.line.onServed(this)
     const entry = this.enter(lease.permits)
@@ -252,14 +258,21 @@ export class Request {
     return forgotten
   }
 
-  lost(reason: HoldfastError): void {
+  lost(reason: HoldfastError, end: HoldEnd): void {
     if (this.phase !== 'held') return
     this.phase = 'lost'
     this.lostBecause = reason
+    this.observation?.over(end, reason)
     const listeners = this.#lossListeners ?? []
     this.#lossListeners = null
     for (const tell of listeners) tell(reason)
     this.#tellEnd()
+  }
+
+  /** Nobody can release it any more. */
+  forget(): void {
+    this.observation?.over('forgotten')
+    this.end()
   }
 
   /** Given back: it is over, and that is no loss. */

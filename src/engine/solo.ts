@@ -70,6 +70,10 @@ export class Solo implements Successors {
     this.start()
   }
 
+  onCancelled(lease: Lease, error: HoldfastError): void {
+    if (lease === this.lease) this.#request.fail(error)
+  }
+
   onFailure(lease: Lease, error: HoldfastError | null): void {
     if (error) return this.#request.fail(error)
     this.#engine.forget(lease)

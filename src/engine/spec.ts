@@ -1,3 +1,5 @@
+import type { Primitive } from '../base/events.js'
+
 /**
  * To whom a lease may be passed on inside its process:
  * - `neighbours`: requests that wait here for the same thing, and have no place in the store's line
@@ -26,6 +28,10 @@ export interface RequestSpec {
   readonly adopts?: { readonly id: string; readonly fence: number }
   /** The hold is given up as soon as its client closes: no work has to finish under it. */
   readonly endsAtClose?: boolean
+  /** For events. Left out: a mutex, a reader or a semaphore, by its permits. */
+  readonly primitive?: Primitive | undefined
+  /** Makes the ids of its claims, for a hold that is handed over. Left out: the client does. */
+  readonly newId?: () => string
 }
 
 /** A specification with what the store shows of the caller. */

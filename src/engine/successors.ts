@@ -32,6 +32,8 @@ export interface Successors extends RequestLine {
   onAnswer(lease: Lease): void
   /** The lease serves nobody any more: its place is gone, or it was lost or given back. */
   onOver(lease: Lease): void
+  /** An operator has taken the claim out of the line: no request that waits for it asks again. */
+  onCancelled(lease: Lease, error: HoldfastError): void
   /**
    * The store refused the claim or has been silent for too long; null: the lock is not free, and
    * the request does not wait.

@@ -1,4 +1,6 @@
+import { fenceChannel } from '../base/channels.js'
 import { HoldfastError, invalid } from '../base/errors.js'
+import type { StaleFence } from '../base/events.js'
 import { checkName } from '../base/names.js'
 
 /**
@@ -50,6 +52,7 @@ export function refuseStale(hold: Fenced | number, newestFence: number): void {
   const fence = fenceOf(hold)
   if (newestFence <= fence) return
   const resource = typeof hold === 'object' ? hold.resource : undefined
+  if (fenceChannel.hasSubscribers) fenceChannel.publish({ resource, fence, newestFence } satisfies StaleFence)
   const whose = resource === undefined ? '' : ` of '${resource}'`
   const message = `Refused: fence ${fence}${whose} is stale, fence ${newestFence} was here before; drop this work, or acquire again and start from what is stored now`
   throw new HoldfastError('STALE_FENCE', message, {

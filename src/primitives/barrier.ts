@@ -118,7 +118,13 @@ export class Barrier {
 
   async #arrive({ lease, label }: MeetOptions, wait: Limits): Promise<Arrival | null> {
     const { engine, presenceMs } = this.#context
-    const kind = { resource: this.#key, permits: 1, capacity: this.parties, isReentrant: false }
+    const kind = {
+      resource: this.#key,
+      permits: 1,
+      capacity: this.parties,
+      isReentrant: false,
+      primitive: 'barrier',
+    } as const
     const options = { ...(lease === undefined ? {} : { lease }), ...(label === undefined ? {} : { label }) }
     try {
       const entry = await engine.acquire(requestSpec(kind, options, presenceMs), wait)

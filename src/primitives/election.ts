@@ -35,6 +35,12 @@ const OBSERVE_OPTIONS: OptionNames<ObserveOptions> = { signal: true }
 
 /** How many of the latest leaders are kept, for observers that fell behind. */
 const REMEMBERED = 100
+/** A leader as it is written down. */
+interface Announced extends Leader {
+  /** When it was elected, by its wall clock: for people. */
+  readonly at?: number
+}
+
 /** How long they are kept. The line itself says who leads now. */
 const RETENTION_MS = 30 * 86_400_000
 
@@ -91,6 +97,7 @@ export class Election {
       capacity: EXCLUSIVE,
       isReentrant: false,
       endsAtClose: true,
+      primitive: 'election',
     } as const
     const entry = await enter(this.#context, kind, options, wait)
     if (!entry) throw await timeoutWithHolder(this.#context, this.#key, wait.waitMs)
@@ -166,7 +173,9 @@ export class Election {
         { waitMs: Infinity, signal },
         { kind: 'election', name: this.name },
       )
-      return parse(value).filter(isNewer)
+      return parse(value)
+        .filter(isNewer)
+        .map(({ id, term }) => ({ id, term }))
     } catch (error) {
       if (signal?.aborted) return []
       throw error
@@ -175,14 +184,16 @@ export class Election {
 
   /** Tells the observers, unless a later leader was announced: then this hold is lost anyway. */
   async #announce(leader: Leader): Promise<void> {
-    await this.#context.engine.states.update(this.#key, (value) => {
+    const { states, env } = this.#context.engine
+    await states.update(this.#key, (value) => {
       const leaders = parse(value)
       if ((leaders.at(-1)?.term ?? 0) >= leader.term) return null
-      return { value: JSON.stringify([...leaders, leader].slice(-REMEMBERED)), retentionMs: RETENTION_MS }
+      const announced = { ...leader, at: env.wallMs() }
+      return { value: JSON.stringify([...leaders, announced].slice(-REMEMBERED)), retentionMs: RETENTION_MS }
     })
   }
 }
 
-function parse(value: string | null): Leader[] {
-  return value === null ? [] : (JSON.parse(value) as Leader[])
+function parse(value: string | null): Announced[] {
+  return value === null ? [] : (JSON.parse(value) as Announced[])
 }

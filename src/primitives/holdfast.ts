@@ -31,13 +31,21 @@ import {
   type LockOrder,
   requestSpec,
 } from './options.js'
+import { type Overview, overview } from './overview.js'
 import { Owners } from './owners.js'
 import { ReadWriteLock } from './read-write.js'
 import type { LockContext } from './reentry.js'
-import { Semaphore } from './semaphore.js'
+import { resizeSemaphore, Semaphore } from './semaphore.js'
 import { StripedLock } from './striped.js'
 import { storeFromUrl } from './urls.js'
-import { type HolderView, holderView, type ResourceView, resourceView } from './views.js'
+import {
+  type HolderView,
+  holderView,
+  type ResourceView,
+  resourceView,
+  type WaiterView,
+  waiterView,
+} from './views.js'
 
 /** The options of a client. */
 export interface HoldfastOptions {
@@ -391,11 +399,18 @@ export class Holdfast implements AsyncDisposable {
     query: {
       /** Only resources whose names start with this. Default: all of the space. */
       prefix?: string | undefined
+      /**
+       * Only the resource of exactly this name. It is shown even if nobody is in its line, where
+       * `resize()` has changed its capacity.
+       */
+      name?: string | undefined
     } = {},
   ): AsyncGenerator<ResourceView, void, void> {
-    const { prefix = '' } = checkOptions(query, { prefix: true }, "{ prefix: 'order:' }")
+    const { prefix = '', name } = checkOptions(query, { prefix: true, name: true }, "{ prefix: 'order:' }")
     if (typeof prefix !== 'string') throw invalid('prefix must be the beginning of a name')
-    for await (const line of this.#context.operator.inspect({ prefix })) yield resourceView(line, this.#env)
+    const exact = name === undefined ? {} : { resource: checkName(name, 'The name of a resource') }
+    const lines = this.#context.operator.inspect({ prefix, ...exact })
+    for await (const line of lines) yield resourceView(line, this.#env)
   }
 
   /**
@@ -429,6 +444,66 @@ export class Holdfast implements AsyncDisposable {
       throw invalid('fence must be the number of the hold to break', resource)
     const revoked = await this.#context.operator.evict(resource, fence ?? null)
     return revoked.map((claim) => holderView(claim, claim.fence ?? 0, this.#env))
+  }
+
+  /**
+   * Takes a waiter out of the line, and tells it: all requests that wait with this claim fail with
+   * CANCELLED, and do not ask again. Several requests of one process may share a claim. Returns the
+   * waiter; null if it does not wait (any more). A claim that was granted in the same moment stays.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * for await (const { name, waiters } of locks.inspect({ prefix: 'order:' }))
+   *   for (const { id, host } of waiters) if (host === 'old-server') await locks.cancelWaiter(name, id)
+   * ```
+   */
+  async cancelWaiter(name: string, id: string): Promise<WaiterView | null> {
+    const resource = checkName(name, 'The name of a resource')
+    if (typeof id !== 'string' || id === '')
+      throw invalid('id must be the id of a waiter, as inspect() shows it', resource)
+    const [cancelled] = await this.#context.operator.cancel(resource, id)
+    return cancelled ? waiterView(cancelled, this.#env) : null
+  }
+
+  /**
+   * Changes the number of permits of a semaphore whose declared capacity you do not know, as
+   * `semaphore(name, capacity).resize()` does. Throws INVALID_ARGUMENT if nobody uses it and it was
+   * never resized: then only its users know what they declare.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const locks = new Holdfast(memory())
+   * await using gpu = await locks.semaphore('gpu', 4).acquire()
+   * await locks.resizeSemaphore('gpu', 6)
+   * console.log(gpu.fence)
+   * ```
+   */
+  async resizeSemaphore(name: string, capacity: number): Promise<void> {
+    await resizeSemaphore(this.#context, checkName(name, 'The name of a semaphore'), capacity)
+  }
+
+  /**
+   * The elections, latches, barriers and jobs of `once()` in this space: who leads and has led,
+   * what is counted, who has arrived, what runs. For people and dashboards; it reads all of them.
+   *
+   * @example
+   * ```ts
+   * import { Holdfast } from 'holdfast'
+   * import { memory } from 'holdfast/memory'
+   *
+   * const { elections } = await new Holdfast(memory()).overview()
+   * for (const { name, leader, term } of elections) console.log(name, leader?.owner, term)
+   * ```
+   */
+  overview(): Promise<Overview> {
+    return overview(this.#context)
   }
 
   /**

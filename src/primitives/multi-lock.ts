@@ -168,7 +168,14 @@ export class MultiLock {
 
   async #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entry | null> {
     const { order } = this.#context
-    const kind = { resource, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: true, order }
+    const kind = {
+      resource,
+      permits: EXCLUSIVE,
+      capacity: EXCLUSIVE,
+      isReentrant: true,
+      order,
+      primitive: 'all',
+    } as const
     return enter(this.#context, kind, options, wait)
   }
 

@@ -55,7 +55,13 @@ export async function once<T>(
   const key = checkName(`once:${checkName(name, 'The name for once()')}`, 'The name for once()')
   const { atLeastMs, hold } = parse(options, name)
   if (typeof work !== 'function') throw invalid('once() takes a function as its last argument', name)
-  const kind = { resource: key, permits: EXCLUSIVE, capacity: EXCLUSIVE, isReentrant: false }
+  const kind = {
+    resource: key,
+    permits: EXCLUSIVE,
+    capacity: EXCLUSIVE,
+    isReentrant: false,
+    primitive: 'once',
+  } as const
   const entry = await enter(context, kind, hold, { waitMs: 0, signal: undefined })
   if (!entry) return { ran: false }
   const fence = entry.request.fence
@@ -83,8 +89,11 @@ export async function once<T>(
  * either.
  */
 async function start(context: LockContext, key: string, fence: number, atLeastMs: number): Promise<boolean> {
-  const mine = String(fence)
-  const after = await context.engine.states.update(key, (value) =>
+  const { env, states } = context.engine
+  const began = env.wallMs()
+  // The fence tells whose it is; the times are for people.
+  const mine = JSON.stringify({ fence, began, keptUntil: began + atLeastMs })
+  const after = await states.update(key, (value) =>
     value === null ? { value: mine, retentionMs: atLeastMs } : null,
   )
   return after === mine

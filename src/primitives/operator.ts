@@ -1,5 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
-import type { ClaimView, Finding, InspectQuery, LineView } from '../contract/store.js'
+import type { ClaimView, Connection, Finding, InspectQuery, LineView, StateView } from '../contract/store.js'
 import { Heard } from '../engine/calls.js'
 import type { Engine } from '../engine/engine.js'
 
@@ -42,6 +42,29 @@ export class Operator {
     // Without a fence it must not be repeated: if only the answer was lost, the second attempt
     // would break the next hold.
     return fence === null ? calls.once(call) : this.#repeated(call)
+  }
+
+  /** Empty: no such claim waits (any more). */
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    const { cancellations, connection } = this.#engine
+    const waiter = await this.#waiter(resource, id)
+    if (!waiter) return []
+    // Before the claim is taken out: its client may ask for the mark at once.
+    await cancellations.mark(id)
+    let attempts = 0
+    const cancelled = await this.#repeated(() => {
+      attempts++
+      return connection.cancel(resource, id)
+    })
+    if (cancelled.length > 0 || attempts === 1) return cancelled
+    // Gone at a later attempt: the first one did it, and only its answer was lost.
+    const line = await this.line(resource)
+    return line?.claims.some((claim) => claim.id === id) ? [] : [waiter]
+  }
+
+  async #waiter(resource: string, id: string): Promise<ClaimView | undefined> {
+    const line = await this.line(resource)
+    return line?.claims.find((claim) => claim.id === id && claim.fence === null)
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
@@ -89,18 +112,28 @@ export class Operator {
 
   /** The lines, one by one; each has the store's timeout to come. */
   async *inspect(query: InspectQuery): AsyncGenerator<LineView, void, void> {
+    for await (const line of this.#each((connection) => connection.inspect(query)))
+      yield this.#asKnownHere(line)
+  }
+
+  /** The states whose keys begin with the prefix. */
+  states(prefix: string): AsyncGenerator<StateView, void, void> {
+    return this.#each((connection) => connection.states(prefix))
+  }
+
+  async *#each<T>(list: (connection: Connection) => AsyncIterable<T>): AsyncGenerator<T, void, void> {
     const { calls, connection } = this.#engine
     this.#engine.throwIfClosed()
-    const lines = connection.inspect(query)[Symbol.asyncIterator]()
+    const listing = list(connection)[Symbol.asyncIterator]()
     for (;;) {
-      const line = await calls.once(() => lines.next())
-      if (line.done) return
+      const next = await calls.once(() => listing.next())
+      if (next.done) return
       let isEnough = true
       try {
-        yield this.#asKnownHere(line.value)
+        yield next.value
         isEnough = false
       } finally {
-        if (isEnough) await lines.return?.()
+        if (isEnough) await listing.return?.()
       }
     }
   }

@@ -1,6 +1,7 @@
 import { checkSignal } from '../base/abort.js'
 import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
+import type { Primitive } from '../base/events.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
 import type { Engine } from '../engine/engine.js'
 import type { Limits } from '../engine/limits.js'
@@ -103,6 +104,8 @@ export interface LockKind {
   readonly order?: LockOrder
   /** How long it lingers after the last local hold. Omitted: not at all. */
   readonly lingerMs?: number
+  /** For events. Omitted: a mutex, a reader or a semaphore, by its permits. */
+  readonly primitive?: Primitive
 }
 
 export function requestSpec(kind: LockKind, options: HoldOptions, presenceMs: number | null): RequestSpec {
@@ -118,6 +121,7 @@ export function requestSpec(kind: LockKind, options: HoldOptions, presenceMs: nu
     capacity,
     ...(kind.steal ? { mode: 'steal' as const } : {}),
     endsAtClose: kind.endsAtClose === true,
+    primitive: kind.primitive,
     // The store counts maxHold from the grant: a hold that inherits it would get less.
     passOn: maxHoldMs === null ? PASS_ON[kind.order ?? 'none'] : 'nobody',
     lingerMs: maxHoldMs === null ? lingerMs : 0,

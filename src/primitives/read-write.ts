@@ -39,6 +39,6 @@ export class ReadWriteLock {
     // Readers do not linger: a reader needs a fence from after its request, so it saves no round
     // trip.
     this.read = new Lock(context, { ...kind, permits: SHARED })
-    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, lingerMs })
+    this.write = new Lock(context, { ...kind, permits: EXCLUSIVE, lingerMs, primitive: 'write' })
   }
 }

@@ -1,4 +1,6 @@
+import { isWatched, runChannel, trace } from '../base/channels.js'
 import { HoldfastError } from '../base/errors.js'
+import type { HoldContext, RunContext } from '../base/events.js'
 import { currentFrame, Frame } from '../engine/flow.js'
 import { watchHold } from '../engine/forgotten.js'
 import type { Entry } from '../engine/request.js'
@@ -33,7 +35,7 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
     innermost = new Frame(engine, entry, innermost, areOrdered)
     return innermost
   })
-  const runWork = (): T | PromiseLike<T> => work(holds)
+  const runWork = watched(entries, () => work(holds))
   try {
     // The work never begins within the call of `run`, also where the store answers at once.
     await undefined
@@ -61,6 +63,23 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
       endRun()
       leaveFrame()
     }
+  }
+}
+
+/** The work, published once for each hold that it runs in, if anybody subscribes. */
+function watched<T>(entries: readonly Entry[], work: () => T | PromiseLike<T>): () => T | PromiseLike<T> {
+  let inner = work
+  for (const entry of entries) {
+    const hold = entry.request.observation?.holdOf(entry)
+    if (hold && isWatched(runChannel)) inner = watchedIn(hold, inner)
+  }
+  return inner
+}
+
+function watchedIn<T>(hold: HoldContext, work: () => T | PromiseLike<T>): () => T | PromiseLike<T> {
+  return () => {
+    const context: RunContext = { hold }
+    return trace(runChannel, context, () => (context.around ? context.around(work) : work()))
   }
 }
 

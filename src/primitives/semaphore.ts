@@ -102,11 +102,7 @@ export class Semaphore extends Lock {
    * ```
    */
   async resize(capacity: number): Promise<void> {
-    checkCapacity(capacity, this.name)
-    const line = await this.#context.operator.line(this.name)
-    // The store would save this capacity, and refuse all that use the name as a lock.
-    if (line?.capacity === EXCLUSIVE) throw inUseAsLock(this.name)
-    await this.#context.operator.resize(this.name, this.#kind.capacity, capacity)
+    await resizeSemaphore(this.#context, this.name, capacity, this.#kind.capacity)
   }
 
   /**
@@ -145,6 +141,27 @@ export class Semaphore extends Lock {
       )
     return { ...this.#kind, permits }
   }
+}
+
+/** Without `declared`: the store knows what claims declare, unless nobody uses the semaphore. */
+export async function resizeSemaphore(
+  { operator }: LockContext,
+  resource: string,
+  capacity: number,
+  declared?: number,
+): Promise<void> {
+  checkCapacity(capacity, resource)
+  const line = await operator.line(resource)
+  // The store would save this capacity, and refuse all that use the name as a lock.
+  if (line?.capacity === EXCLUSIVE) throw inUseAsLock(resource)
+  const known = declared ?? line?.declared ?? line?.capacity
+  if (known === undefined) throw notInUse(resource)
+  await operator.resize(resource, known, capacity)
+}
+
+function notInUse(resource: string): HoldfastError {
+  const message = `Nobody uses a semaphore '${resource}', so the capacity that its users declare is not known; use semaphore('${resource}', capacity).resize()`
+  return new HoldfastError('INVALID_ARGUMENT', message, { resource })
 }
 
 function inUseAsLock(resource: string): HoldfastError {

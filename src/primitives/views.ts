@@ -1,8 +1,11 @@
 import type { Env } from '../base/env.js'
+import { EXCLUSIVE } from '../contract/constants.js'
 import type { ClaimView, LineView } from '../contract/store.js'
 
 /** A claim that waits in line. */
 export interface WaiterView {
+  /** Names the claim, for `cancelWaiter`. */
+  id: string
   /** The explicit owner, or the id of the acquisition. */
   owner: string
   /** The host that it comes from; '' if unknown. */
@@ -29,6 +32,8 @@ export interface HolderView extends WaiterView {
 export interface ResourceView {
   /** The name of the resource. */
   name: string
+  /** `'lock'`: a mutex, a read-write lock, or something that is made of one. */
+  kind: 'lock' | 'semaphore'
   /** How many permits there are; a mutex or read-write lock has 2^30. */
   capacity: number
   /** The present holders. */
@@ -44,16 +49,18 @@ export function resourceView(line: LineView, env: Env): ResourceView {
     if (claim.fence === null) waiters.push(waiterView(claim, env))
     else holders.push(holderView(claim, claim.fence, env))
   }
-  return { name: line.resource, capacity: line.capacity, holders, waiters }
+  const kind = line.capacity === EXCLUSIVE ? 'lock' : 'semaphore'
+  return { name: line.resource, kind, capacity: line.capacity, holders, waiters }
 }
 
 export function holderView(claim: ClaimView, fence: number, env: Env): HolderView {
   return { ...waiterView(claim, env), fence }
 }
 
-function waiterView(claim: ClaimView, env: Env): WaiterView {
+export function waiterView(claim: ClaimView, env: Env): WaiterView {
   const wallMs = env.wallMs()
   return {
+    id: claim.id,
     ...parseInfo(claim),
     permits: claim.permits,
     since: new Date(wallMs - claim.ageMs),
@@ -62,7 +69,9 @@ function waiterView(claim: ClaimView, env: Env): WaiterView {
 }
 
 /** What other clients wrote may be malformed. */
-function parseInfo(claim: ClaimView): Pick<WaiterView, 'owner' | 'host' | 'pid' | 'label'> {
+export function parseInfo(
+  claim: Pick<ClaimView, 'id' | 'info'>,
+): Pick<WaiterView, 'owner' | 'host' | 'pid' | 'label'> {
   let info: Record<string, unknown> = {}
   try {
     info = Object(JSON.parse(claim.info))

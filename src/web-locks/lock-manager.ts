@@ -130,7 +130,12 @@ export class LockManager {
     slot: CallbackSlot,
   ): Promise<Entry | null> {
     const permits = mode === 'shared' ? SHARED : EXCLUSIVE
-    const same = { capacity: EXCLUSIVE, isReentrant: false, order: 'strict' } as const
+    const same = {
+      capacity: EXCLUSIVE,
+      isReentrant: false,
+      order: 'strict',
+      primitive: 'web-lock',
+    } as const
     const kind: LockKind = { resource: resourceOf(name), permits, ...same }
     const onAnswer = this.#unanswered.add()
     const onWaiting = (): void => {
