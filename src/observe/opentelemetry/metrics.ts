@@ -1,0 +1,125 @@
+import type {
+  Attributes,
+  Counter,
+  Histogram,
+  Meter,
+  ObservableResult,
+  ObservableUpDownCounter,
+} from '@opentelemetry/api'
+import type { AcquireOutcome, HoldEnd } from '../../base/events.js'
+import {
+  DEFAULT_BUCKETS,
+  type Definition,
+  HELD,
+  HOLD,
+  isLoss,
+  LOST,
+  STALE_FENCES,
+  STORE_ERRORS,
+  TIMEOUTS,
+  WAIT,
+  WAITING,
+} from '../definitions.js'
+import type { Labels } from '../label-sets.js'
+import type { Recorder } from '../watch.js'
+
+/** The attributes of one set of labels, made once: there are several records for each lock. */
+export interface AttributeSet {
+  readonly attributes: Attributes
+  readonly byOutcome: Map<string, Attributes>
+  waiting: number
+  held: number
+}
+
+/**
+ * Passes what happens on to the instruments of a meter. What changes with every lock and is read
+ * seldom is kept here, and asked for by the SDK: each record takes it microseconds.
+ */
+export class MeterRecorder implements Recorder<AttributeSet> {
+  readonly #wait: Histogram
+  readonly #hold: Histogram
+  readonly #waiting: ObservableUpDownCounter
+  readonly #held: ObservableUpDownCounter
+  /** Those of locks. */
+  readonly #gauged = new Set<AttributeSet>()
+  readonly #timeouts: Counter
+  readonly #lost: Counter
+  readonly #staleFences: Counter
+  readonly #storeErrors: Counter
+
+  constructor(meter: Meter) {
+    const histogram = ({ name, unit, help: description }: Definition): Histogram =>
+      meter.createHistogram(name, {
+        unit,
+        description,
+        advice: { explicitBucketBoundaries: [...DEFAULT_BUCKETS] },
+      })
+    const counter = ({ name, unit, help: description }: Definition): Counter =>
+      meter.createCounter(name, { unit, description })
+    const gauge = ({ name, unit, help: description }: Definition): ObservableUpDownCounter =>
+      meter.createObservableUpDownCounter(name, { unit, description })
+    this.#wait = histogram(WAIT)
+    this.#hold = histogram(HOLD)
+    this.#waiting = gauge(WAITING)
+    this.#held = gauge(HELD)
+    this.#timeouts = counter(TIMEOUTS)
+    this.#lost = counter(LOST)
+    this.#staleFences = counter(STALE_FENCES)
+    this.#storeErrors = counter(STORE_ERRORS)
+    this.#waiting.addCallback(this.#observeWaiting)
+    this.#held.addCallback(this.#observeHeld)
+  }
+
+  stop(): void {
+    this.#waiting.removeCallback(this.#observeWaiting)
+    this.#held.removeCallback(this.#observeHeld)
+  }
+
+  readonly #observeWaiting = (result: ObservableResult): void => {
+    for (const { waiting, attributes } of this.#gauged) result.observe(waiting, attributes)
+  }
+
+  readonly #observeHeld = (result: ObservableResult): void => {
+    for (const { held, attributes } of this.#gauged) result.observe(held, attributes)
+  }
+
+  newSeries(labels: Labels): AttributeSet {
+    return { attributes: { ...labels }, byOutcome: new Map(), waiting: 0, held: 0 }
+  }
+
+  waiting(set: AttributeSet, change: number): void {
+    this.#gauged.add(set)
+    set.waiting += change
+  }
+
+  waited(set: AttributeSet, outcome: AcquireOutcome, seconds: number): void {
+    if (outcome === 'timeout') this.#timeouts.add(1, set.attributes)
+    this.#wait.record(seconds, withOutcome(set, outcome))
+  }
+
+  held(set: AttributeSet, change: number): void {
+    set.held += change
+  }
+
+  wasHeld(set: AttributeSet, outcome: HoldEnd, seconds: number): void {
+    const attributes = withOutcome(set, outcome)
+    if (isLoss(outcome)) this.#lost.add(1, attributes)
+    this.#hold.record(seconds, attributes)
+  }
+
+  staleFence({ attributes }: AttributeSet): void {
+    this.#staleFences.add(1, attributes)
+  }
+
+  storeError({ attributes }: AttributeSet): void {
+    this.#storeErrors.add(1, attributes)
+  }
+}
+
+function withOutcome({ attributes, byOutcome }: AttributeSet, outcome: string): Attributes {
+  const known = byOutcome.get(outcome)
+  if (known) return known
+  const made = { ...attributes, outcome }
+  byOutcome.set(outcome, made)
+  return made
+}

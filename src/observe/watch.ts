@@ -1,0 +1,88 @@
+import { type Channel, channel } from 'node:diagnostics_channel'
+import type {
+  AcquireContext,
+  AcquireOutcome,
+  HoldContext,
+  HoldEnd,
+  StaleFence,
+  StoreFailure,
+} from '../base/events.js'
+import { LabelSets, type Labels, type NormalizeResource } from './label-sets.js'
+
+/** Counts what happens, or passes it on. `Series` is what it keeps for a set of labels. */
+export interface Recorder<Series> {
+  newSeries(labels: Labels): Series
+  /** `change` is 1 or -1. */
+  waiting(series: Series, change: number): void
+  waited(series: Series, outcome: AcquireOutcome, seconds: number): void
+  /** `change` is 1 or -1. */
+  held(series: Series, change: number): void
+  wasHeld(series: Series, outcome: HoldEnd, seconds: number): void
+  staleFence(series: Series): void
+  storeError(series: Series): void
+}
+
+/** The series of each kind of event. */
+export interface WatchedSeries<Series> {
+  /** By space, store, primitive, and resource if there is a normaliser. */
+  readonly locks: LabelSets<Series>
+  /** By resource, if there is a normaliser. */
+  readonly fences: LabelSets<Series>
+  /** By space and store. */
+  readonly stores: LabelSets<Series>
+  stop(): void
+}
+
+/** Subscribes to the channels until `stop()`. */
+export function watch<Series>(
+  recorder: Recorder<Series>,
+  normalize: NormalizeResource | undefined,
+): WatchedSeries<Series> {
+  const newSets = (): LabelSets<Series> => new LabelSets(normalize, (labels) => recorder.newSeries(labels))
+  const [locks, fences, stores] = [newSets(), newSets(), newSets()]
+  // Only what was seen to begin is counted down: a hold may be older than this subscription.
+  const begun = new WeakMap<AcquireContext | HoldContext, Series>()
+  const begin = (context: AcquireContext | HoldContext): Series => {
+    const series = locks.of(context, context.resource)
+    begun.set(context, series)
+    return series
+  }
+
+  const stops = [
+    on('tracing:holdfast:acquire:start', (context: AcquireContext) => recorder.waiting(begin(context), 1)),
+    on('tracing:holdfast:acquire:asyncEnd', (context: AcquireContext) => {
+      const series = begun.get(context)
+      if (series === undefined) return
+      recorder.waiting(series, -1)
+      recorder.waited(series, context.outcome ?? 'failed', (context.waitMs ?? 0) / 1000)
+    }),
+    on('tracing:holdfast:hold:start', (context: HoldContext) => recorder.held(begin(context), 1)),
+    on('tracing:holdfast:hold:asyncStart', (context: HoldContext) => {
+      const series = begun.get(context)
+      if (series !== undefined) recorder.held(series, -1)
+    }),
+    on('tracing:holdfast:hold:asyncEnd', (context: HoldContext) => {
+      const series = begun.get(context)
+      if (series === undefined) return
+      recorder.wasHeld(series, context.outcome ?? 'lost', (context.holdMs ?? 0) / 1000)
+    }),
+    on('holdfast:fence', ({ resource }: StaleFence) => recorder.staleFence(fences.of({}, resource ?? null))),
+    on('holdfast:store', ({ space, store }: StoreFailure) =>
+      recorder.storeError(stores.of({ space, store }, null)),
+    ),
+  ]
+  const stop = (): void => {
+    for (const end of stops) end()
+  }
+  return { locks, fences, stores, stop }
+}
+
+/** The returned function ends it. */
+export function on<Message>(name: string, listener: (message: Message) => void): () => void {
+  // Kept by the returned function: a channel that nobody refers to can be collected with its
+  // subscribers.
+  const subscribed: Channel = channel(name)
+  const receive = (message: unknown): void => listener(message as Message)
+  subscribed.subscribe(receive)
+  return () => void subscribed.unsubscribe(receive)
+}
