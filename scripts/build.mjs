@@ -6,13 +6,15 @@
 //   dist/import  one module for each entry point, which exports dist/cjs to ES modules.
 //   dist/esm     ES modules for bundlers (the condition `module`), which choose one format for the
 //                whole bundle.
+//   dist/ui      the page of the dashboard, in three files that its server sends as they are.
 //
 // The entry points are those of `exports` in package.json.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 // Beside dist, so that the paths in the source maps stay right.
@@ -26,15 +28,39 @@ try {
   writeFileSync(join(fresh, 'cjs/package.json'), '{ "type": "commonjs" }\n')
   chmodSync(join(fresh, 'cjs/cli/main.js'), 0o755)
   writeImports()
+  await bundlePage()
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(fresh, join(root, 'dist'))
 } finally {
   rmSync(fresh, { recursive: true, force: true })
 }
 
+/** esbuild takes the types away unseen, so they are checked before. */
+async function bundlePage() {
+  const page = join(root, 'src/server/ui')
+  runTsc('-p', page, '--noEmit')
+  await build({
+    entryPoints: [
+      { in: join(page, 'main.tsx'), out: 'app' },
+      { in: join(page, 'app.css'), out: 'app' },
+    ],
+    outdir: join(fresh, 'ui'),
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    legalComments: 'none',
+    logLevel: 'warning',
+  })
+  copyFileSync(join(page, 'index.html'), join(fresh, 'ui/index.html'))
+}
+
 function compile(project, folder) {
-  const args = [tsc, '-p', join(root, project), '--outDir', join(fresh, folder)]
-  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  runTsc('-p', join(root, project), '--outDir', join(fresh, folder))
+}
+
+function runTsc(...args) {
+  const { status } = spawnSync(process.execPath, [tsc, ...args], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
 }
 

@@ -32,6 +32,8 @@ export const SERVERS = {
     programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
+  // The browser in which the dashboard is tested.
+  chromium: { packages: ['chromium'], programs: ['chromium'] },
 }
 
 const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', ...postgresFolders()]

@@ -1,0 +1,142 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Env } from '../base/env.js'
+import { Buckets } from './buckets.js'
+import type { Peer } from './call.js'
+import type { ServerOptions } from './options.js'
+import { Problem } from './problems.js'
+
+export const COOKIE = 'holdfast_token'
+/** Wrong tokens of one address: so many at once, then one each six seconds. */
+const FAILURES = { burst: 10, perSecond: 1 / 6 }
+
+/** Decides who may ask. Knows tokens, cookies, hosts and sites, and nothing of locks. */
+export class Guard {
+  readonly #options: ServerOptions
+  readonly #failures: Buckets
+
+  constructor(env: Env, options: ServerOptions) {
+    this.#options = options
+    this.#failures = new Buckets(env, FAILURES)
+  }
+
+  /** Whether requests need no token, because only this machine can send them. */
+  get isOpenToLoopback(): boolean {
+    return this.#options.token === null && this.#options.authorize === undefined
+  }
+
+  /**
+   * Without a token, another site could reach the server through a host name of its own that it
+   * points to 127.0.0.1. The browser then sends that name.
+   */
+  checkHost(request: Request, url: URL, peer: Peer): void {
+    if (!this.isOpenToLoopback) return
+    const host = request.headers.get('host')
+    const names = [url.hostname, ...(host === null ? [] : [hostnameOf(host)])]
+    const isLocal = names.every(isLoopbackName) && (peer.address === null || isLoopback(peer.address))
+    const isForwarded = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some((name) =>
+      request.headers.has(name),
+    )
+    if (isLocal && !isForwarded) return
+    throw new Problem(
+      'FORBIDDEN',
+      'Without a token this server answers only this machine, by the names localhost, 127.0.0.1 and [::1]; start it with a token',
+    )
+  }
+
+  /** Refuses what the page of another site asks for. */
+  checkSite(request: Request, url: URL): void {
+    const site = request.headers.get('sec-fetch-site')
+    const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
+    if (isForeign || !isOwnOrigin(request, url))
+      throw new Problem('CROSS_SITE', 'Requests from the pages of other sites are refused')
+  }
+
+  /** The name of the user; null: not known. Throws if nobody is let in. */
+  async user(request: Request, peer: Peer): Promise<string | null> {
+    if (this.isOpenToLoopback) return null
+    const granted = await this.#options.authorize?.(request)
+    if (granted) return String(granted.user)
+    const given = bearerOf(request)
+    const cookie = cookieOf(request)
+    if (this.#options.token === null || (given === null && cookie === null)) throw unauthorized()
+    this.#checkFailures(peer)
+    if (given !== null ? this.isToken(given) : this.#isCookie(cookie ?? '')) return 'token'
+    this.#failures.take(peer.address ?? '')
+    throw unauthorized()
+  }
+
+  /** Exchanges the token for the cookie of the page. */
+  login(token: unknown, peer: Peer): string {
+    this.#checkFailures(peer)
+    if (typeof token === 'string' && this.isToken(token)) return cookieValue(this.#options.token ?? '')
+    this.#failures.take(peer.address ?? '')
+    throw unauthorized()
+  }
+
+  isToken(given: string): boolean {
+    const { token } = this.#options
+    return token !== null && isEqual(given, token)
+  }
+
+  #isCookie(given: string): boolean {
+    const { token } = this.#options
+    return token !== null && isEqual(given, cookieValue(token))
+  }
+
+  #checkFailures({ address }: Peer): void {
+    if (this.#failures.isOpen(address ?? '')) return
+    throw new Problem('TOO_MANY_REQUESTS', 'Too many wrong tokens; wait a minute', { 'retry-after': '60' })
+  }
+}
+
+/** Takes the same time however much is equal: hashes of the same length are compared. */
+function isEqual(one: string, other: string): boolean {
+  return timingSafeEqual(hash(one), hash(other))
+}
+
+function hash(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+/** What the browser keeps: not the token itself, so that it is of no use to other clients. */
+function cookieValue(token: string): string {
+  return createHash('sha256').update(`holdfast cookie\0${token}`).digest('hex')
+}
+
+function bearerOf(request: Request): string | null {
+  const match = /^Bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')
+  return match?.[1] ?? null
+}
+
+function cookieOf(request: Request): string | null {
+  for (const part of (request.headers.get('cookie') ?? '').split(';')) {
+    const [name, value] = part.trim().split('=', 2)
+    if (name === COOKIE && value !== undefined) return value
+  }
+  return null
+}
+
+function unauthorized(): Problem {
+  const message = 'Send the token as Authorization: Bearer …, or sign in on the page'
+  return new Problem('UNAUTHORIZED', message, { 'www-authenticate': 'Bearer realm="holdfast"' })
+}
+
+function isOwnOrigin(request: Request, url: URL): boolean {
+  const origin = request.headers.get('origin')
+  if (origin === null) return true
+  const own = [request.headers.get('host'), request.headers.get('x-forwarded-host'), url.host]
+  return URL.canParse(origin) && own.includes(new URL(origin).host)
+}
+
+function hostnameOf(host: string): string {
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : ''
+}
+
+function isLoopbackName(name: string): boolean {
+  return name === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1'))
+}
+
+/** Whether only this machine can be behind that address. */
+export function isLoopback(address: string): boolean {
+  return /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/i.test(address) || address === '::1'
+}

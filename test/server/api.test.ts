@@ -1,0 +1,155 @@
+import { hostname } from 'node:os'
+import { describe, expect, it } from 'vitest'
+import type { ResourceChanges, ResourceDetail, ResourceList } from '../../src/server/shapes.js'
+import { eventsOf, listen, stageOf } from './dashboards.js'
+
+describe('the list', () => {
+  it('shows holders and waiters, the most contended first', async () => {
+    const { locks, get } = stageOf()
+    await locks.mutex('a').acquire({ label: 'first' })
+    const hot = await locks.mutex('hot', { order: 'strict' }).acquire({ label: 'holder' })
+    const waiting = [1, 2].map(() => locks.mutex('hot', { order: 'strict' }).acquire())
+    for (const each of waiting) each.catch(() => {})
+    await locks.semaphore('gpu', 4).acquire({ permits: 3 })
+    await locks.readWrite('config').read.acquire()
+    const list = (await (await get('api/resources')).json()) as ResourceList
+    expect(list).toMatchObject({ total: 4, found: 4, held: 4, waiting: 2 })
+    expect(list.longestWaitMs).toBeGreaterThanOrEqual(0)
+    expect(list.resources.map(({ name }) => name)).toEqual(['hot', 'a', 'config', 'gpu'])
+    const [first, , config, gpu] = list.resources
+    expect(first).toMatchObject({
+      kind: 'lock',
+      capacity: null,
+      used: 1,
+      holders: 1,
+      waiters: 2,
+      readers: false,
+      holder: { label: 'holder', host: hostname(), pid: process.pid, fence: hot.fence, isWriter: true },
+    })
+    expect(config).toMatchObject({ readers: true, oldestWaitMs: null })
+    expect(gpu).toMatchObject({ kind: 'semaphore', capacity: 4, used: 3 })
+  })
+
+  it.each([
+    ['prefix=order:', ['order:1', 'order:2']],
+    ['search=RDER:2', ['order:2']],
+    ['state=waited', ['order:1']],
+    ['label=night', ['order:2']],
+    ['host=nowhere', []],
+    ['sort=name&offset=1&limit=1', ['order:2']],
+    ['state=free', []],
+  ])('filters by %s', async (query, names) => {
+    const { locks, get } = stageOf()
+    const strict = locks.mutex('order:1', { order: 'strict' })
+    await strict.acquire()
+    strict.acquire().catch(() => {})
+    await locks.mutex('order:2').acquire({ label: 'nightly' })
+    await locks.mutex('stock').acquire()
+    const list = (await (await get(`api/resources?${query}`)).json()) as ResourceList
+    expect(list.resources.map(({ name }) => name)).toEqual(names)
+  })
+
+  it('refuses a query that makes no sense', async () => {
+    const { get } = stageOf()
+    for (const query of ['sort=size', 'limit=-1', 'offset=1e3', 'state=x']) {
+      const response = await get(`api/resources?${query}`)
+      expect(response.status).toBe(400)
+      expect(response.headers.get('content-type')).toBe('application/problem+json')
+      expect(await response.json()).toMatchObject({ code: 'INVALID_ARGUMENT', status: 400 })
+    }
+  })
+})
+
+describe('one resource', () => {
+  it.each(['plain', 'a/b', 'ü ?#%', '..', '.'])('is found by its name: %s', async (name) => {
+    const { locks, get } = stageOf()
+    const hold = await locks.mutex(name).acquire()
+    const isDots = name === '.' || name === '..'
+    const path = isDots ? `api/resource?name=${name}` : `api/resources/${encodeURIComponent(name)}`
+    const detail = (await (await get(path)).json()) as ResourceDetail
+    expect(detail).toMatchObject({ name, used: 1, waitersTotal: 0, holders: [{ fence: hold.fence }] })
+  })
+
+  it('pages through a long line', async () => {
+    const { locks, get } = stageOf()
+    const strict = locks.mutex('hot', { order: 'strict' })
+    await strict.acquire()
+    for (let i = 0; i < 30; i++) strict.acquire({ label: `${i}` }).catch(() => {})
+    const detail = (await (await get('api/resources/hot?offset=10&limit=5')).json()) as ResourceDetail
+    expect(detail).toMatchObject({ waitersTotal: 30, offset: 10 })
+    expect(detail.waiters.map(({ label }) => label)).toEqual(['10', '11', '12', '13', '14'])
+  })
+
+  it('that nobody is in gives 404', async () => {
+    const { get } = stageOf()
+    expect((await get('api/resources/nobody')).status).toBe(404)
+  })
+})
+
+describe('events', () => {
+  it('begin with everything, then tell what changed and what is gone, with a timeline', async () => {
+    const { locks, get } = stageOf()
+    const first = await locks.mutex('a').acquire({ label: 'first' })
+    const events = eventsOf(await get('api/events?resource=b'))
+    const next = async <T>(event: string): Promise<T> => {
+      for await (const each of { [Symbol.asyncIterator]: () => ({ next: () => events.next() }) })
+        if (each.event === event) return each.data
+      throw new Error('the stream has ended')
+    }
+    const all = await next<ResourceChanges>('resources')
+    expect(all).toMatchObject({ isAll: true, total: 1, changed: [{ name: 'a' }], gone: [] })
+    expect(await next<ResourceDetail>('resource')).toMatchObject({ name: 'b', holders: [] })
+    const second = await locks.mutex('b').acquire({ label: 'second' })
+    expect(await next<ResourceChanges>('resources')).toMatchObject({
+      isAll: false,
+      changed: [{ name: 'b' }],
+      total: 2,
+    })
+    expect(await next<ResourceDetail>('resource')).toMatchObject({ holders: [{ label: 'second' }] })
+    await Promise.all([first.release(), second.release()])
+    const left = await next<ResourceChanges>('resources')
+    expect(left).toMatchObject({ changed: [], total: 0 })
+    expect(left.gone.sort()).toEqual(['a', 'b'])
+    const { timeline } = await next<ResourceDetail>('resource')
+    expect(timeline).toMatchObject([{ label: 'second', state: 'held', end: 'left', fence: second.fence }])
+    await events.return()
+  })
+
+  it('come through the bridge to node:http', async () => {
+    const { locks, view } = stageOf()
+    const { url } = await listen(view.node)
+    const response = await fetch(`${url}/api/events`, {
+      headers: { authorization: 'Bearer a-token-of-24-characters' },
+    })
+    expect(response.headers.get('content-type')).toContain('text/event-stream')
+    const events = eventsOf(response)
+    expect((await events.next()).value).toMatchObject({ event: 'resources', data: { isAll: true } })
+    await locks.mutex('a').acquire()
+    expect((await events.next()).value).toMatchObject({ data: { changed: [{ name: 'a' }] } })
+    await events.return()
+  })
+})
+
+it('tells about the server, and about the audit log', async () => {
+  const { get } = stageOf({ allowLocks: true })
+  expect(await (await get('api/info')).json()).toEqual({
+    version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    store: 'memory',
+    spaces: ['default'],
+    space: 'default',
+    allowChanges: false,
+    allowLocks: true,
+    user: 'token',
+    pushes: true,
+  })
+  expect(await (await get('api/audit')).json()).toEqual({ entries: [] })
+  expect(await (await get('api/doctor')).json()).toHaveProperty('findings')
+})
+
+it('serves the page and nothing else as files', async () => {
+  const { view } = stageOf()
+  const page = await view.fetch(new Request('http://localhost/'))
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(await page.text()).toContain('Holdfast')
+})
