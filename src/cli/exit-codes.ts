@@ -1,7 +1,7 @@
 /** The exit codes of `holdfast` itself; from sysexits.h where it has one. */
 export const EXIT = {
   ok: 0,
-  /** `break` found nothing to break. */
+  /** `break` found nothing to break, or no such waiter. */
   nothingHeld: 1,
   /** `doctor` found a fault; with `--strict`, or a risk. */
   findings: 1,
@@ -11,7 +11,7 @@ export const EXIT = {
   storeUnavailable: 69,
   /** EX_SOFTWARE: an unexpected error. */
   internal: 70,
-  /** EX_TEMPFAIL: busy, or the wait timed out. */
+  /** EX_TEMPFAIL: busy, the wait timed out, or an operator cancelled it. */
   notAcquired: 75,
   holdLost: 76,
   notExecutable: 126,

@@ -5,7 +5,7 @@ import { readArguments, STORE_OPTIONS } from './arguments.js'
 import { EXIT } from './exit-codes.js'
 import { usageError } from './failures.js'
 import { describeStore, openLocks, type StoreChoice } from './store.js'
-import { table } from './table.js'
+import { printableJson, table } from './table.js'
 
 const OPTIONS = {
   ...STORE_OPTIONS,
@@ -23,7 +23,7 @@ export async function ls(args: string[]): Promise<number> {
   if (values['all-spaces'] && values.space !== undefined)
     throw usageError('--all-spaces and --space exclude each other', 'ls')
   const found = values['all-spaces'] ? await inAllSpaces(values) : await inSpace(values)
-  const text = values.json ? JSON.stringify(found, null, 2) : asText(found, values)
+  const text = values.json ? printableJson(found, 2) : asText(found, values)
   process.stdout.write(`${text}\n`)
   return EXIT.ok
 }

@@ -12,8 +12,11 @@ type Command = (args: string[]) => Promise<number>
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run.js')).run,
   ls: async () => (await import('./ls.js')).ls,
+  top: async () => (await import('./top.js')).top,
+  watch: async () => (await import('./watch.js')).watch,
   doctor: async () => (await import('./doctor.js')).doctor,
   break: async () => (await import('./break.js')).breakCommand,
+  serve: async () => (await import('./serve.js')).serve,
   schema: async () => (await import('./schema.js')).schema,
 }
 

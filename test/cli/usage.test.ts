@@ -17,7 +17,7 @@ test('--help shows the commands, examples, exit codes and HOLDFAST_STORE', async
     expect(stdout).toContain(part)
 })
 
-test.each(['run', 'ls', 'break'])(
+test.each(['run', 'ls', 'top', 'watch', 'break'])(
   '%s --help has usage, examples, exit codes and HOLDFAST_STORE',
   async (command) => {
     const bench = new Bench()
@@ -35,7 +35,8 @@ test.each(['run', 'ls', 'break'])(
 
 test('help fits in a terminal of 100 columns', async () => {
   const bench = new Bench()
-  for (const args of [['--help'], ['run', '--help'], ['ls', '--help'], ['break', '--help']]) {
+  for (const command of ['', 'run', 'ls', 'top', 'watch', 'break', 'doctor', 'schema']) {
+    const args = command === '' ? ['--help'] : [command, '--help']
     const { stdout } = await bench.holdfast(args).done
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
   }
