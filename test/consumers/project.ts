@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -58,6 +58,10 @@ export class Project {
     const library = join(project.folder, 'node_modules/holdfast')
     mkdirSync(library, { recursive: true })
     await run('tar', ['xzf', await tarball(), '--strip-components=1', '-C', library])
+    // The one package that an entry point imports by itself.
+    const api = '@opentelemetry/api'
+    mkdirSync(dirname(join(project.folder, 'node_modules', api)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', api), join(project.folder, 'node_modules', api))
     return project
   }
 

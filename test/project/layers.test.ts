@@ -21,8 +21,10 @@ const MAY_IMPORT: Record<string, string[]> = {
   primitives: ['base', 'contract', 'engine', 'stores'],
   'web-locks': ['base', 'contract', 'engine', 'primitives'],
   redlock: ['base', 'contract', 'primitives', 'stores'],
+  observe: ['base'],
   testing: ['base', 'contract', 'engine', 'primitives', 'stores'],
-  cli: ['base', 'contract', 'primitives', 'index.ts'],
+  server: ['base', 'contract', 'engine', 'primitives'],
+  cli: ['base', 'contract', 'observe', 'primitives', 'server', 'index.ts'],
   'index.ts': ['base', 'contract', 'engine', 'primitives'],
 }
 
