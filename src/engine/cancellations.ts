@@ -1,9 +1,12 @@
 import { HoldfastError } from '../base/errors.js'
-import type { Engine } from './engine.js'
+import { nothing } from '../base/nothing.js'
+import { closed, type Engine } from './engine.js'
 import type { Lease } from './lease.js'
+import type { Update } from './states.js'
 
 /** How long a mark is kept: a waiter that stood still for longer asks the store anew. */
 const KEPT_MS = 3_600_000
+const REMOVED: Update = { value: null, retentionMs: null }
 
 /**
  * How a waiter learns that an operator has cancelled it. The operator marks the claim's id before
@@ -26,18 +29,23 @@ export class Cancellations {
 
   /** The place of this lease is gone: its requests fail if it was cancelled, or ask anew. */
   async settle(lease: Lease): Promise<void> {
-    const { states } = this.#engine
+    const { states, closing, storeName } = this.#engine
     const { successors, resource, id } = lease
-    let isCancelled: boolean
+    let mark: string | null = null
+    let failure: HoldfastError | null = null
     try {
-      isCancelled = (await states.read(keyOf(id))) !== null
+      mark = await states.read(keyOf(id))
     } catch (error) {
-      const { closing } = this.#engine
-      if (!closing.isClosing) successors.onFailure(lease, this.#engine.unavailable(lease, error))
-      return
+      failure = this.#engine.unavailable(lease, error)
     }
-    if (isCancelled) successors.onCancelled(lease, cancelled(resource))
-    else successors.onOver(lease)
+    // Meanwhile `close()` did not see this lease: it is neither waiting nor held.
+    if (closing.isClosing) successors.onFailure(lease, closed(storeName))
+    else if (failure) successors.onFailure(lease, failure)
+    else if (mark !== null) {
+      successors.onCancelled(lease, cancelled(resource))
+      // No other client asks for it. Where it cannot be removed, its retention ends it.
+      states.update(keyOf(id), (value) => (value === null ? null : REMOVED)).catch(nothing)
+    } else successors.onOver(lease)
   }
 }
 

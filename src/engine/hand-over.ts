@@ -1,4 +1,6 @@
-import type { Engine } from './engine.js'
+import { nothing } from '../base/nothing.js'
+import { type Engine, notHeld } from './engine.js'
+import type { Lease } from './lease.js'
 import type { Entry } from './request.js'
 
 /** What a hold that was handed over is used by. */
@@ -16,9 +18,10 @@ export interface HandedOver {
 export async function handOver(engine: Engine, entry: Entry): Promise<HandedOver> {
   const { request } = entry
   const { lease } = request
-  if (!lease) throw request.lostBecause ?? new Error('not held')
+  // The push that revokes it may come together with its grant.
+  if (!lease || !engine.checkValidity(request)) throw request.lostBecause ?? notHeld(request.resource)
   const isFresh = lease.validUntil - engine.env.now() >= lease.spec.leaseMs * 0.9
-  if (!isFresh) await engine.renew(request, lease, {})
+  if (!isFresh) await renewed(engine, entry, lease)
   const leaseMs = lease.validUntil - engine.env.now()
   const { id, resource } = lease
   lease.isHandedOver = true
@@ -30,4 +33,14 @@ export async function handOver(engine: Engine, entry: Entry): Promise<HandedOver
   engine.forget(lease)
   engine.connection.letGo?.(resource, id)
   return { id, fence: request.fence, leaseMs }
+}
+
+/** Where it cannot be renewed, nobody learns its id: it is given back, or would be kept for ever. */
+async function renewed(engine: Engine, entry: Entry, lease: Lease): Promise<void> {
+  try {
+    await engine.renew(entry.request, lease, {})
+  } catch (error) {
+    Promise.resolve(engine.leave(entry)).catch(nothing)
+    throw error
+  }
 }

@@ -1,19 +1,36 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { deferred } from '../../src/base/deferred.js'
 import { systemEnv } from '../../src/base/env.js'
-import type { ClaimReply, Connection, Push, Store } from '../../src/contract/store.js'
+import type {
+  Beat,
+  BeatReply,
+  ClaimReply,
+  ClaimRequest,
+  Connection,
+  Push,
+  Store,
+} from '../../src/contract/store.js'
 import { Engine } from '../../src/engine/engine.js'
 import { handOver } from '../../src/engine/hand-over.js'
 import type { RequestSpec } from '../../src/engine/spec.js'
 import { memory } from '../../src/stores/memory/index.js'
 
-/** A store whose pushes and first answer to a claim can be kept back. */
+/** A store whose pushes, and whose first claim or the answer to it, can be kept back. */
 class Held {
   readonly store: Store
   readonly pushes: Push[] = []
   readonly #inner = memory()
   push: (news: Push) => void = () => {}
+  keepsClaim = false
   keepsAnswer = false
-  answerLate: () => void = () => {}
+  losesPulses = false
+  readonly #kept = deferred<void>()
+  readonly #answered = deferred<ClaimReply>()
+  /** The answer that was kept back, once the engine has read it. */
+  readonly answered = this.#answered.promise.then(async (reply) => {
+    await new Promise((resolve) => setImmediate(resolve))
+    return reply
+  })
 
   constructor() {
     const inner = this.#inner
@@ -28,19 +45,28 @@ class Held {
     }
   }
 
+  /** What was kept back goes on its way. */
+  goOn(): void {
+    this.#kept.resolve()
+  }
+
   #wrap(connection: Connection): Connection {
-    const claim = async (request: Parameters<Connection['claim']>[0]): Promise<ClaimReply> => {
-      const reply = await connection.claim(request)
-      if (!this.keepsAnswer) return reply
+    const claim = async (request: ClaimRequest): Promise<ClaimReply> => {
+      const [isClaimKept, isAnswerKept] = [this.keepsClaim, this.keepsAnswer]
+      this.keepsClaim = false
       this.keepsAnswer = false
-      await new Promise<void>((resolve) => {
-        this.answerLate = resolve
-      })
+      if (isClaimKept) await this.#kept.promise
+      const reply = await connection.claim(request)
+      if (isAnswerKept) await this.#kept.promise
+      if (isClaimKept || isAnswerKept) this.#answered.resolve(reply)
       return reply
     }
+    const pulse = (beats: readonly Beat[]): Promise<BeatReply[]> =>
+      this.losesPulses ? new Promise(() => {}) : connection.pulse(beats)
     return new Proxy(connection, {
       get: (target, name) => {
         if (name === 'claim') return claim
+        if (name === 'pulse') return pulse
         const value = Reflect.get(target, name, target)
         return typeof value === 'function' ? value.bind(target) : value
       },
@@ -112,27 +138,68 @@ it('the late push of its grant does not take it away', async () => {
 it('the late answer to its first claim does not take it away', async () => {
   const held = new Held()
   // An attempt ends after a third of that, and the claim is sent again.
-  const engine = engineOn(held.store, 1500)
+  const engine = engineOn(held.store, 6000)
   held.keepsAnswer = true
   const entry = await engine.acquire(specOf('x'), { waitMs: 20_000, signal: undefined })
   if (!entry) throw new Error('not granted')
   await handOver(engine, entry)
-  held.answerLate()
-  // The answer is read before this call is answered.
-  await engine.connection.pulse([])
+  held.goOn()
+  await held.answered
   await engine.releases.allSent()
   expect(await holds(engine, 'x')).toBe(true)
 })
 
-it('a request that gave up still takes back what a late answer brings', async () => {
+it('a request that gave up takes back what a claim brings that arrives late', async () => {
   const held = new Held()
   const engine = engineOn(held.store)
-  held.keepsAnswer = true
+  held.keepsClaim = true
   const leaving = new AbortController()
   const waiting = engine.acquire(specOf('x'), { waitMs: 20_000, signal: leaving.signal })
-  await expect.poll(() => holds(engine, 'x')).toBe(true)
   leaving.abort()
   await expect(waiting).rejects.toMatchObject({ code: 'ABORTED' })
-  held.answerLate()
+  await engine.releases.allSent()
+  held.goOn()
+  expect(await held.answered).toMatchObject({ status: 'granted' })
   await expect.poll(() => holds(engine, 'x')).toBe(false)
+})
+
+it('a hold that had to wait is renewed first: its place in line may have been shorter', async () => {
+  const engine = engineOn(memory())
+  const first = await engine.acquire(specOf('first'), { waitMs: 0, signal: undefined })
+  if (!first) throw new Error('not granted')
+  const waiting = engine.acquire(specOf('x', 120_000), { waitMs: 20_000, signal: undefined })
+  await expect.poll(() => engine.leases.get('x')?.phase).toBe('waiting')
+  await engine.leave(first)
+  const entry = await waiting
+  if (!entry) throw new Error('not granted')
+  expect((await handOver(engine, entry)).leaseMs).toBeGreaterThan(60_000)
+})
+
+it('a hold that cannot be renewed before it is handed over is given back', async () => {
+  const held = new Held()
+  const engine = engineOn(held.store, 300)
+  const first = await engine.acquire(specOf('first'), { waitMs: 0, signal: undefined })
+  if (!first) throw new Error('not granted')
+  const waiting = engine.acquire(specOf('x', 120_000), { waitMs: 20_000, signal: undefined })
+  await expect.poll(() => engine.leases.get('x')?.phase).toBe('waiting')
+  await engine.leave(first)
+  await expect.poll(() => held.pushes.some(({ type }) => type === 'granted')).toBe(true)
+  for (const news of held.pushes) held.push(news)
+  const entry = await waiting
+  if (!entry) throw new Error('not granted')
+  held.losesPulses = true
+  await expect(handOver(engine, entry)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  held.losesPulses = false
+  expect(engine.leases.size).toBe(0)
+  await engine.releases.allSent()
+  expect(await holds(engine, 'x')).toBe(false)
+})
+
+it('a hold that was revoked at the moment of its grant is not handed over', async () => {
+  const held = new Held()
+  const engine = engineOn(held.store)
+  const entry = await engine.acquire(specOf('x'), { waitMs: 0, signal: undefined })
+  if (!entry) throw new Error('not granted')
+  held.push({ type: 'lost', resource: 'a', id: 'x' })
+  await expect(handOver(engine, entry)).rejects.toMatchObject({ code: 'HOLD_LOST' })
 })

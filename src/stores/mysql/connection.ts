@@ -124,7 +124,9 @@ export class MysqlConnection implements Connection, MysqlLocalClient {
   }
 
   letGo(resource: string, id: string): void {
-    this.#poller.claims.forget(keyOf(this.space, resource), id)
+    const line = keyOf(this.space, resource)
+    this.#poller.claims.forget(line, id)
+    this.#poller.left(line)
   }
 
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {

@@ -174,10 +174,10 @@ function ranked(numbers: readonly number[], place: number): number {
   return [...numbers].sort((a, b) => b - a)[place - 1] ?? 0
 }
 
-/** The fence that most members have; of several the highest. */
+/** The fence that most members have; of several the lowest: members that join later have higher ones. */
 function commonFence(fences: readonly number[]): number {
   const counts = new Map<number, number>()
   for (const fence of fences) counts.set(fence, (counts.get(fence) ?? 0) + 1)
-  const [best] = [...counts].sort(([fenceA, a], [fenceB, b]) => b - a || fenceB - fenceA)
+  const [best] = [...counts].sort(([fenceA, a], [fenceB, b]) => b - a || fenceA - fenceB)
   return best?.[0] ?? 0
 }

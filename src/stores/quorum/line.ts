@@ -86,6 +86,7 @@ export class Line {
   #moveTo(usher: Member): void {
     this.#claim.usher = usher
     this.placeUntil = Infinity
+    this.#claim.answer.tellDecided()
     this.enter()
   }
 }

@@ -22,6 +22,8 @@ interface ClaimBeat {
   block: number | undefined
   /** Whose answers are needed: those of a majority for a hold, of the usher for a place in line. */
   readonly needs: 'majority' | 'usher' | 'nobody'
+  /** The usher when it was sent: an answer may move the claim to another one. */
+  readonly usher: Member | null
 }
 
 /** What one member is told in one call. */
@@ -70,7 +72,7 @@ function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | n
       : null
   // Of a claim that collects its votes the outcome is waited for.
   const needs = claim.phase === 'held' ? 'majority' : claim.phase === 'line' ? 'usher' : 'nobody'
-  return { beat, claim, wanted, block: undefined, needs }
+  return { beat, claim, wanted, block: undefined, needs, usher: claim.usher }
 }
 
 /** One call to each member that has one of the claims. */
@@ -114,12 +116,12 @@ async function send(
 
 /** Whether those have answered whose answers are needed. What is over needs none. */
 function isRenewed(
-  { claim, needs }: ClaimBeat,
+  { claim, needs, usher }: ClaimBeat,
   answered: ReadonlySet<Member>,
   { majority }: Members,
 ): boolean {
   if (needs === 'nobody' || claim.phase === 'over') return true
-  if (needs === 'usher') return claim.usher !== null && answered.has(claim.usher)
+  if (needs === 'usher') return usher !== null && answered.has(usher)
   let count = 0
   for (const { state, member } of claim.votes) if (state === 'granted' && answered.has(member)) count++
   return count >= majority

@@ -202,7 +202,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   {
     number: 120,
     text: 'Events are told once for each start, grant, miss and end.',
-    notHere: 'there are no events yet; they come with metrics',
+    notHere: 'one process publishes and hears them, whatever the store: test/observe shows it',
   },
   {
     number: 121,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { deferred } from '../../base/deferred.js'
 import { systemEnv } from '../../base/env.js'
 import type { StateView } from '../../contract/store.js'
 import { eventually, inTime, rejectsWith } from './checks.js'
@@ -113,18 +114,14 @@ export const overviewCases: readonly CaseSpec[] = [
     behaviours: [119, 122],
     async run(scene) {
       const atMost = '1h'
-      let end = (): void => {}
-      const running = scene.client().once('report', { atLeast: '1h', atMost }, async () => {
-        await new Promise<void>((resolve) => {
-          end = resolve
-        })
-      })
+      const ended = deferred<void>()
+      const running = scene.client().once('report', { atLeast: '1h', atMost }, () => ended.promise)
       const operator = scene.client()
       await eventually('the job', async () => {
         const { once } = await operator.overview()
         return once[0]?.running?.pid === process.pid && once[0].last !== null
       })
-      end()
+      ended.resolve()
       assert.equal((await inTime('the job', running)).ran, true)
     },
   },
