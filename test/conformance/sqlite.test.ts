@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqlite } from '../../src/stores/sqlite/index.js'
-import { runCases, runStrictCases } from './run-cases.js'
+import { EACH_ONCE, runCases, runStrictCases } from './run-cases.js'
 
 const subject = {
   name: 'sqlite',
@@ -16,5 +16,5 @@ const subject = {
     }
   },
 }
-runCases(subject)
+runCases(subject, EACH_ONCE)
 runStrictCases(subject, { part: 2, of: 13 })
