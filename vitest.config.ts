@@ -3,21 +3,47 @@ import { defineConfig } from 'vitest/config'
 
 const endWithRun = fileURLToPath(new URL('test/servers/end-with-run.ts', import.meta.url))
 
+/** These compute all the time, and would make the leases of others late. */
+const BUSY = [
+  'test/**/*simulation*.test.ts',
+  'test/**/*histories*.test.ts',
+  'test/stores/planted-*.test.ts',
+  'test/server/ui/**/*.test.ts',
+  'test/soak/**/*.test.ts',
+  'test/consumers/**/*.test.ts',
+  'test/project/**/*.test.ts',
+]
+
+export const shared = {
+  globalSetup: [endWithRun],
+  setupFiles: [endWithRun],
+  // Real processes, real kills: each file gets a process of its own.
+  pool: 'forks' as const,
+  maxConcurrency: 10,
+  testTimeout: 60_000,
+  hookTimeout: 180_000,
+  // What must happen is waited for longer than a busy machine takes.
+  expect: { poll: { timeout: 30_000 } },
+}
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: [endWithRun],
-    setupFiles: [endWithRun],
-    // Real processes, real kills: each file gets a process of its own.
-    pool: 'forks',
-    // The tests mostly wait: for leases, for other processes.
-    maxWorkers: 3,
-    maxConcurrency: 10,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // What must happen is waited for longer than a busy machine takes.
-    expect: { poll: { timeout: 30_000 } },
     // Seeds and figures that tests print are part of the record.
     printConsoleTrace: false,
+    projects: [
+      // One after the other: `groupOrder`.
+      { test: { ...shared, name: 'busy', include: BUSY, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        test: {
+          ...shared,
+          name: 'real time',
+          include: ['test/**/*.test.ts'],
+          exclude: BUSY,
+          // They mostly wait: for leases, for other processes.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })
