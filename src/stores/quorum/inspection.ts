@@ -174,7 +174,7 @@ function ranked(numbers: readonly number[], place: number): number {
   return [...numbers].sort((a, b) => b - a)[place - 1] ?? 0
 }
 
-/** The fence that most members have; of several the lowest: members that join later have higher ones. */
+/** The fence that most members have; of several the lowest, as late members have higher ones. */
 function commonFence(fences: readonly number[]): number {
   const counts = new Map<number, number>()
   for (const fence of fences) counts.set(fence, (counts.get(fence) ?? 0) + 1)
