@@ -35,7 +35,7 @@ export async function handOver(engine: Engine, entry: Entry): Promise<HandedOver
   return { id, fence: request.fence, leaseMs }
 }
 
-/** Where it cannot be renewed, it is given back: nobody learns its id, so nobody could release it. */
+/** Where it cannot be renewed, it is given back: nobody learns its id, and could release it. */
 async function renewed(engine: Engine, entry: Entry, lease: Lease): Promise<void> {
   try {
     await engine.renew(entry.request, lease, {})
