@@ -130,6 +130,30 @@ describe('events', () => {
   })
 })
 
+it('shows a hold whose lease ends later than any date, and breaks it', async () => {
+  const { locks, get, post } = stageOf({ allowChanges: true })
+  const lease = '100000000d'
+  const expires = '9999-12-31T23:59:59.999Z'
+  const hold = await locks.mutex('a').acquire({ lease })
+  const leadership = await locks.election('main').campaign({ id: 'node-1', lease })
+  await locks.once('nightly', { atLeast: lease, atMost: lease }, async () => {})
+  const list = (await (await get('api/resources')).json()) as ResourceList
+  expect(list.resources.map(({ name, holder }) => [name, holder?.expires])).toContainEqual(['a', expires])
+  expect(await (await get('api/resources/a')).json()).toMatchObject({ holders: [{ expires }] })
+  const events = eventsOf(await get('api/events'))
+  expect((await events.next()).value).toMatchObject({ event: 'resources', data: { isAll: true } })
+  await events.return()
+  expect(await (await get('api/overview')).json()).toMatchObject({
+    elections: [{ leader: { expires } }],
+    once: [{ last: { keptUntil: expires } }],
+  })
+  for await (const { holders } of locks.inspect())
+    for (const holder of holders) expect(holder.expires.getTime()).toBe(8.64e15)
+  const broken = await post('api/resources/a/break', { fence: hold.fence })
+  expect(await broken.json()).toMatchObject({ revoked: [{ fence: hold.fence, expires }] })
+  await leadership.resign()
+})
+
 it('tells about the server, and about the audit log', async () => {
   const { get } = stageOf({ allowLocks: true })
   expect(await (await get('api/info')).json()).toEqual({
