@@ -1,6 +1,8 @@
 import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { ResourceChanges, ResourceDetail, ResourceList } from '../../src/server/shapes.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { eventsOf, listen, stageOf } from './dashboards.js'
 
 describe('the list', () => {
@@ -168,6 +170,17 @@ it('tells about the server, and about the audit log', async () => {
   })
   expect(await (await get('api/audit')).json()).toEqual({ entries: [] })
   expect(await (await get('api/doctor')).json()).toHaveProperty('findings')
+})
+
+it('says why the store is down to this machine, but not to what a proxy on it forwards', async () => {
+  const store = new InterceptedStore(memory())
+  const { view } = stageOf({}, store)
+  store.cut()
+  const ready = async (headers: Record<string, string>, address: string) =>
+    (await view.fetch(new Request('http://localhost/readyz', { headers }), { address })).json()
+  expect(await ready({}, '127.0.0.1')).toHaveProperty('reason')
+  expect(await ready({}, '10.0.0.1')).toEqual({ status: 'unavailable' })
+  expect(await ready({ 'x-forwarded-for': '10.0.0.1' }, '127.0.0.1')).toEqual({ status: 'unavailable' })
 })
 
 it('serves the page and nothing else as files', async () => {

@@ -108,7 +108,9 @@ describe('holdfast serve', () => {
     const { stdout, stderr } = await running.done
     const entries = readFileSync(log, 'utf8').trimEnd().split('\n')
     expect(entries.map((line) => JSON.parse(line))).toMatchObject([
+      { who: 'token', action: 'break', resource: 'deploy', result: 'begun' },
       { who: 'token', action: 'break', resource: 'deploy', result: 'done' },
+      { who: 'token', action: 'break', resource: 'deploy', result: 'begun' },
       { who: 'token', action: 'break', resource: 'deploy', result: 'INVALID_ARGUMENT' },
     ])
     expect(stdout + stderr + entries.join('')).not.toContain(TOKEN)
