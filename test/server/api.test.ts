@@ -91,7 +91,8 @@ describe('one resource', () => {
 describe('events', () => {
   it('begin with everything, then tell what changed and what is gone, with a timeline', async () => {
     const { locks, get } = stageOf()
-    const first = await locks.mutex('a').acquire({ label: 'first' })
+    // Long leases: a renewal would be an event, too.
+    const first = await locks.mutex('a').acquire({ label: 'first', lease: '1h' })
     const events = eventsOf(await get('api/events?resource=b'))
     const next = async <T>(event: string): Promise<T> => {
       for await (const each of { [Symbol.asyncIterator]: () => ({ next: () => events.next() }) })
@@ -101,7 +102,7 @@ describe('events', () => {
     const all = await next<ResourceChanges>('resources')
     expect(all).toMatchObject({ isAll: true, total: 1, changed: [{ name: 'a' }], gone: [] })
     expect(await next<ResourceDetail>('resource')).toMatchObject({ name: 'b', holders: [] })
-    const second = await locks.mutex('b').acquire({ label: 'second' })
+    const second = await locks.mutex('b').acquire({ label: 'second', lease: '1h' })
     expect(await next<ResourceChanges>('resources')).toMatchObject({
       isAll: false,
       changed: [{ name: 'b' }],
