@@ -157,6 +157,25 @@ describe.skipIf(!has('tmux'))('top in tmux (needs tmux)', () => {
   })
 })
 
+describe.skipIf(!has('tmux'))('top scrolled to its end (needs tmux)', () => {
+  test('shows what is left when the list gets shorter', async () => {
+    const bench = new Bench()
+    const locks = await Holdfast.open(bench.store)
+    onTestFinished(() => locks.close({ drain: 0 }))
+    const names = Array.from({ length: 20 }, (_, index) => `resource ${String(index).padStart(2, '0')}`)
+    const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire({ lease: '5m' })))
+    const window = new Tmux(bench, commandOf(['top', '--interval', '100ms']), 100, 8)
+    await window.shows(/20 held/)
+    for (const _each of [1, 2, 3, 4]) window.type('Space')
+    await window.shows(/resource 19/)
+    await Promise.all(holds.slice(2).map((hold) => hold.release()))
+    const lines = await window.shows(/2 held/)
+    expect(lines.slice(3).map((line) => line.split(/\s{2,}/)[0])).toEqual(['resource 00', 'resource 01'])
+    window.type('q')
+    await window.shows(/^code 0$/m)
+  })
+})
+
 describeOn('redis', 'top on a server that fails', () => {
   test.skipIf(!has('tmux'))('says so, keeps what it saw, and goes on when it is back', async () => {
     const server = await startRedis()

@@ -20,7 +20,7 @@ test('--help shows the commands, examples, exit codes and HOLDFAST_STORE', async
     expect(stdout).toContain(part)
 })
 
-test.each(['run', 'ls', 'top', 'watch', 'break', 'serve'])(
+test.each(['run', 'ls', 'top', 'watch', 'break', 'doctor', 'serve'])(
   '%s --help has usage, examples, exit codes and HOLDFAST_STORE',
   async (command) => {
     const bench = new Bench()

@@ -411,6 +411,30 @@ describe('requests over a socket', () => {
   })
 })
 
+it('a client that goes on sending a body that is too large gets its refusal', async () => {
+  const { view } = stageOf()
+  const { port } = await listen(view.node)
+  let answer = ''
+  const socket = connect(port, '127.0.0.1')
+  socket
+    .on('error', () => {})
+    .on('data', (part) => {
+      answer += part
+    })
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  const head = ['POST /login HTTP/1.1', 'Host: localhost', 'Content-Type: application/json']
+  socket.write([...head, 'Transfer-Encoding: chunked', '', ''].join('\r\n'))
+  const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
+  const more = (): void => {
+    if (socket.destroyed) return
+    socket.write(chunk)
+    setImmediate(more)
+  }
+  more()
+  await closed
+  expect(answer).toMatch(/^HTTP\/1.1 413 /)
+})
+
 describe('changes', () => {
   it('are refused by a server that only shows, and written down all the same', async () => {
     const written: AuditEntry[] = []
