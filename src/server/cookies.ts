@@ -2,7 +2,7 @@ import type { HttpCall } from './call.js'
 
 const COOKIE = 'holdfast_token'
 
-/** What the browser has kept for us. A server at a path above may have a cookie of that name, too. */
+/** What the browser sends. A server at a path above may have a cookie of that name, too. */
 export function cookiesOf(request: Request): string[] {
   return (request.headers.get('cookie') ?? '').split(';').flatMap((part) => {
     const [name, value] = part.trim().split('=', 2)

@@ -8,8 +8,8 @@ export interface Route {
   /** Below the mount path: `api/resources/{name}`. */
   readonly path: string
   /**
-   * Who may ask: `anybody`, or only users that are let in. An `audited` route asks the guard itself,
-   * so that refusals are written down.
+   * Who may ask: `anybody`, or only users that are let in. An `audited` route asks the guard
+   * itself, so that refusals are written down.
    */
   readonly access: 'anybody' | 'users' | 'audited'
   readonly answer: (call: HttpCall) => Response | Promise<Response>
