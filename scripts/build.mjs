@@ -61,7 +61,8 @@ function compile(project, folder) {
 
 function runTsc(...args) {
   const { status } = spawnSync(process.execPath, [tsc, ...args], { stdio: 'inherit' })
-  if (status !== 0) process.exit(status ?? 1)
+  // Thrown, so that the unfinished build is removed.
+  if (status !== 0) throw new Error(`tsc ended with ${status}`)
 }
 
 function writeImports() {

@@ -32,6 +32,8 @@ export const SERVERS = {
     programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
+  // The terminal in which `holdfast top` is tested.
+  tmux: { packages: ['tmux'], programs: ['tmux'] },
   // The browser in which the dashboard is tested.
   chromium: { packages: ['chromium'], programs: ['chromium'] },
 }

@@ -223,7 +223,7 @@ Options:
                      asks for; at least 16 characters (default: $HOLDFAST_TOKEN)
   --allow-changes    users may break holds, cancel waiters, resize semaphores, and take locks
   --allow-locks      clients may take locks through the API, and change nothing else
-  --audit-log FILE   appends a line of JSON for each change that was made or refused
+  --audit-log FILE   appends lines of JSON about each change made or refused
 ${STORE_HELP}
 
 Paths:

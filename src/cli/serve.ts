@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync } from 'node:fs'
 import type { AuditEntry, DashboardOptions } from '../server/index.js'
 import { readArguments, STORE_OPTIONS } from './arguments.js'
 import { EXIT } from './exit-codes.js'
@@ -91,6 +91,8 @@ function anySignal(): Promise<void> {
 /** One line of JSON for each entry. Opened at the start, so that no change is made unwritten. */
 class AuditLog {
   readonly #file: number
+  /** On a full disk a part of a line may have been written: the next entry begins a new one. */
+  #isTorn = false
 
   constructor(path: string) {
     try {
@@ -101,7 +103,10 @@ class AuditLog {
   }
 
   write(entry: AuditEntry): void {
-    writeSync(this.#file, `${JSON.stringify(entry)}\n`)
+    const start = this.#isTorn ? '\n' : ''
+    this.#isTorn = true
+    appendFileSync(this.#file, `${start}${JSON.stringify(entry)}\n`)
+    this.#isTorn = false
   }
 
   close(): void {

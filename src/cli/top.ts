@@ -104,8 +104,13 @@ class TopScreen {
     return this.#intervalMs
   }
 
+  /** How many rows fit on the screen. */
+  get #page(): number {
+    return Math.max(1, this.#screen.rows - HEAD_LINES)
+  }
+
   #onKey(key: string): void {
-    const page = Math.max(1, this.#screen.rows - HEAD_LINES)
+    const page = this.#page
     const steps: Readonly<Record<string, number>> = {
       j: 1,
       k: -1,
@@ -118,8 +123,7 @@ class TopScreen {
       '\u001b[H': -Infinity,
     }
     if (key === 'q' || key === 'Q' || key === '\u0003') return this.#live.end()
-    const last = Math.max(0, (this.#resources?.length ?? 0) - page)
-    this.#offset = Math.min(last, Math.max(0, this.#offset + (steps[key] ?? 0)))
+    this.#offset += steps[key] ?? 0
     this.#draw()
   }
 
@@ -136,10 +140,13 @@ class TopScreen {
     const longest = longestWaitMs === null ? '' : `, longest wait ${formatMs(longestWaitMs)}`
     const state = `${held} held, ${waiting} waiting${longest}. Keys: q quit, j/k or arrows scroll`
     const status = { text: printable(this.#trouble ?? state) }
+    // The list may have become shorter, and the window larger.
+    const last = Math.max(0, this.#resources.length - this.#page)
+    this.#offset = Math.min(last, Math.max(0, this.#offset))
     const shown = this.#resources.slice(this.#offset, this.#offset + this.#screen.rows)
     const rows = shown.map((resource) => rowOf(resource, nowMs))
     const [headings = '', ...lines] = tableLines(HEADINGS, rows)
-    if (rows.length === 0) return [title, status, { text: 'Nothing is held and nobody waits.' }]
+    if (this.#resources.length === 0) return [title, status, { text: 'Nothing is held and nobody waits.' }]
     return [title, status, { text: headings, isHeading: true }, ...lines.map((text) => ({ text }))]
   }
 }

@@ -15,8 +15,9 @@ const FASTEST_MS = 100
 const SLOWEST_MS = 1000
 /** After a rest of that many times the interval, the interval grows. */
 const REST_SHARE = 4
-/** A look that takes long is not repeated at once. */
+/** A look that takes long is not repeated at once, but soon enough when the store is back. */
 const LOOK_SHARE = 5
+const LONGEST_PAUSE_MS = 5000
 
 /** Prints what happens in the line of one resource, until it is ended. */
 export async function watch(args: string[]): Promise<number> {
@@ -64,7 +65,7 @@ class Watch {
     }
     const now = systemEnv.now()
     const restMs = Math.min(SLOWEST_MS, Math.max(FASTEST_MS, (now - this.#changedAt) / REST_SHARE))
-    return Math.max(restMs, (now - startedAt) * LOOK_SHARE)
+    return Math.max(restMs, Math.min(LONGEST_PAUSE_MS, (now - startedAt) * LOOK_SHARE))
   }
 
   async #look(): Promise<ResourceView | null> {

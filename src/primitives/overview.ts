@@ -1,7 +1,7 @@
 import type { Env } from '../base/env.js'
 import type { LineView } from '../contract/store.js'
 import type { LockContext } from './reentry.js'
-import { type HolderView, resourceView, type WaiterView } from './views.js'
+import { dateAt, type HolderView, resourceView, type WaiterView } from './views.js'
 
 /** A leader of an election, as the election remembers it. */
 export interface PastLeader {
@@ -151,7 +151,7 @@ function partiesOf(line: LineView | null, env: Env): { holders: HolderView[]; wa
 }
 
 function dateOf(wallMs: unknown): Date | null {
-  return typeof wallMs === 'number' ? new Date(wallMs) : null
+  return typeof wallMs === 'number' ? dateAt(wallMs) : null
 }
 
 /** What another version wrote may be something else. */

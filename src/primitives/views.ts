@@ -63,9 +63,16 @@ export function waiterView(claim: ClaimView, env: Env): WaiterView {
     id: claim.id,
     ...parseInfo(claim),
     permits: claim.permits,
-    since: new Date(wallMs - claim.ageMs),
-    expires: new Date(wallMs + claim.expiresInMs),
+    since: dateAt(wallMs - claim.ageMs),
+    expires: dateAt(wallMs + claim.expiresInMs),
   }
+}
+
+/** The last moment that a Date can be. A lease may end later. */
+const LAST_MS = 8.64e15
+
+export function dateAt(wallMs: number): Date {
+  return new Date(Math.min(Math.max(wallMs, -LAST_MS), LAST_MS))
 }
 
 /** What other clients wrote may be malformed. */

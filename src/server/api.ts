@@ -74,9 +74,13 @@ export async function readDetail(call: HttpCall, space: Space): Promise<Resource
   const line = await findLine(space, name)
   const nowMs = context.engine.env.wallMs()
   const timeline = poller.timeline.of(name, line ?? undefined, nowMs)
-  if (!line && timeline.length === 0) throw new Problem('NOT_FOUND', 'Nobody holds it, and nobody waits')
+  if (!line && timeline.length === 0) throw nobodyIn()
   const page = readPage(call.url.searchParams, 200)
   return { ...detailOf(line ?? emptyLine(name), nowMs, page), timeline }
+}
+
+export function nobodyIn(): Problem {
+  return new Problem('NOT_FOUND', 'Nobody holds it, and nobody waits')
 }
 
 /** From the poller where it runs anyway, so that many viewers cost the store as much as one. */

@@ -1,40 +1,54 @@
 import type { Env } from '../base/env.js'
+import { Buckets } from './buckets.js'
 import { iso } from './lines.js'
-import { codeOf } from './problems.js'
+import { codeOf, Problem } from './problems.js'
 import type { AuditEntry } from './shapes.js'
 
-/** How many entries are kept in memory, for the page. */
-const KEPT = 200
+/** How many entries are kept in memory, for the page. Strangers have a part of their own. */
+const KEPT = { users: 200, strangers: 100 }
+/** Entries about all strangers together: so many at once, then one each second. */
+const STRANGERS = { burst: 100, perSecond: 1 }
 /** Names and details are cut: a log must not grow by what a request repeats. */
 const LONGEST_TEXT = 1000
 
-/** What a change is about, before its outcome is known. */
+/** What a change is about. The work fills in what it finds out. */
 export interface AuditSubject {
-  readonly who: string | null
+  who: string | null
   readonly action: string
   readonly space: string
   readonly resource: string
-  readonly detail: string
+  detail: string
+  /** Whether a user was let in. What strangers do must not fill the disk. */
+  isUser: boolean
+}
+
+interface Kept {
+  readonly number: number
+  readonly entry: AuditEntry
 }
 
 /** Writes down every change that was made or refused. */
 export class Audit {
   readonly #env: Env
   readonly #write: ((entry: AuditEntry) => void) | undefined
-  #entries: AuditEntry[] = []
+  readonly #strangers: Buckets
+  readonly #kept: { users: Kept[]; strangers: Kept[] } = { users: [], strangers: [] }
+  #count = 0
 
   constructor(env: Env, write: ((entry: AuditEntry) => void) | undefined) {
     this.#env = env
     this.#write = write
+    this.#strangers = new Buckets(env, STRANGERS)
   }
 
   /** The newest first. */
   get entries(): readonly AuditEntry[] {
-    return this.#entries.toReversed()
+    const { users, strangers } = this.#kept
+    return [...users, ...strangers].sort((a, b) => b.number - a.number).map(({ entry }) => entry)
   }
 
-  /** Does the work, and writes down what became of it, unless it need not be. */
-  async around<T>(subject: () => AuditSubject, isWritten: () => boolean, work: () => Promise<T>): Promise<T> {
+  /** Does the work, and writes down what became of it. */
+  async around<T>(subject: AuditSubject, work: () => Promise<T>): Promise<T> {
     let result = 'done'
     try {
       return await work()
@@ -42,14 +56,34 @@ export class Audit {
       result = codeOf(error)
       throw error
     } finally {
-      if (isWritten()) this.#note(subject(), result)
+      this.#note(subject, result)
+    }
+  }
+
+  /** Writes down that a change begins. Throws if that fails: a change is never made unwritten. */
+  begin(subject: AuditSubject): void {
+    try {
+      this.#write?.(this.#entryOf(subject, 'begun'))
+    } catch {
+      throw new Problem('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing was changed')
     }
   }
 
   #note(subject: AuditSubject, result: string): void {
-    const { who, action, space, resource, detail } = subject
+    if (!subject.isUser && !this.#strangers.take('')) return
+    const entry = this.#entryOf(subject, result)
+    const part = subject.isUser ? 'users' : 'strangers'
+    this.#kept[part] = [...this.#kept[part].slice(1 - KEPT[part]), { number: ++this.#count, entry }]
+    try {
+      this.#write?.(entry)
+    } catch {
+      // A change that was made has its beginning in the log. The client is told what became of it.
+    }
+  }
+
+  #entryOf({ who, action, space, resource, detail }: AuditSubject, result: string): AuditEntry {
     const cut = (text: string): string => text.slice(0, LONGEST_TEXT)
-    const entry: AuditEntry = {
+    return {
       at: iso(this.#env.wallMs()),
       who: who === null ? null : cut(who),
       action,
@@ -58,7 +92,5 @@ export class Audit {
       detail: cut(detail),
       result,
     }
-    this.#entries = [...this.#entries.slice(1 - KEPT), entry]
-    this.#write?.(entry)
   }
 }

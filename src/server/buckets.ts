@@ -17,11 +17,6 @@ export class Buckets {
     private readonly limits: { readonly burst: number; readonly perSecond: number },
   ) {}
 
-  /** Whether one more is allowed now. Does not count it. */
-  isOpen(key: string): boolean {
-    return this.#leftOf(key) >= 1
-  }
-
   /** Counts one. false: it is one too many. */
   take(key: string): boolean {
     const left = this.#leftOf(key)

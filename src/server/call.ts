@@ -67,10 +67,7 @@ async function readText(request: Request): Promise<string> {
     const { done, value } = await reader.read()
     if (done) return Buffer.concat(chunks).toString('utf8')
     bytes += value.byteLength
-    if (bytes > MOST_BODY_BYTES) {
-      void reader.cancel().catch(() => {})
-      throw tooLarge()
-    }
+    if (bytes > MOST_BODY_BYTES) throw tooLarge()
     chunks.push(value)
   }
 }

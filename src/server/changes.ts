@@ -2,6 +2,7 @@ import { invalid } from '../base/errors.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { ClaimView } from '../contract/store.js'
 import { type ApiContext, nameOf } from './api.js'
+import type { AuditSubject } from './audit.js'
 import { Buckets } from './buckets.js'
 import { checkFields, type HttpCall, json, readJson } from './call.js'
 import type { Guard } from './guard.js'
@@ -13,8 +14,6 @@ import type { Space } from './spaces.js'
 
 /** Changes of one user: so many at once, then one each second. */
 const CHANGES = { burst: 30, perSecond: 1 }
-/** Refusals of strangers that are written down: an attack must not fill the disk. */
-const STRANGERS = { burst: 100, perSecond: 1 }
 
 type Body = Record<string, unknown>
 type Change = (space: Space, name: string, body: Body) => Promise<Response>
@@ -27,39 +26,42 @@ const CHANGES_BY_NAME: Readonly<Record<string, { readonly field: string; readonl
 }
 
 /** What operators may do to a line. Every attempt is written down, also one that is refused. */
-export function changeRoutes(context: ApiContext, guard: Guard): Route[] {
-  const { env } = context.spaces.home.context.engine
-  const changes = new Buckets(env, CHANGES)
-  const strangers = new Buckets(env, STRANGERS)
+export function changeRoutes({ options, spaces, audit }: ApiContext, guard: Guard): Route[] {
+  const changes = new Buckets(spaces.home.context.engine.env, CHANGES)
 
-  const answer = async (call: HttpCall, action: string): Promise<Response> => {
-    const { options, spaces, audit } = context
+  const answer = (call: HttpCall, action: string): Promise<Response> => {
     const { field, make } = CHANGES_BY_NAME[action] as { field: string; make: Change }
-    const name = nameOf(call)
-    const asked = call.url.searchParams.get('space')
-    let who: string | null = call.peer.address
-    let detail = ''
-    let isUser = false
-    const subject = () => ({ who, action, space: asked ?? spaces.home.name, resource: name, detail })
-    const isWritten = (): boolean => isUser || strangers.take(call.peer.address ?? '')
-    return audit.around(subject, isWritten, async () => {
-      guard.checkSite(call.request, call.url)
-      who = await guard.user(call.request, call.peer)
-      isUser = true
-      if (!changes.take(who ?? ''))
+    const { params, url, peer, request } = call
+    const asked = url.searchParams.get('space')
+    const subject: AuditSubject = {
+      who: peer.address,
+      action,
+      space: asked ?? spaces.home.name,
+      resource: params['name'] ?? url.searchParams.get('name') ?? '',
+      detail: '',
+      isUser: false,
+    }
+    return audit.around(subject, async () => {
+      guard.checkHost(call)
+      guard.checkSite(call)
+      subject.who = await guard.user(call)
+      if (!changes.take(subject.who ?? ''))
         throw new Problem('TOO_MANY_REQUESTS', 'Too many changes; wait a moment', { 'retry-after': '1' })
+      subject.isUser = true
       if (!options.allowChanges)
         throw new Problem(
           'READ_ONLY',
           'This server shows, and changes nothing; start it with --allow-changes',
         )
       // A form, or a simple request of another site, cannot send this header.
-      if (call.request.headers.get('x-holdfast-change') !== '1')
+      if (request.headers.get('x-holdfast-change') !== '1')
         throw new Problem('FORBIDDEN', 'Send the header x-holdfast-change: 1 with a change')
-      const body = await readJson(call.request)
+      const name = nameOf(call)
+      const body = await readJson(request)
       checkFields(body, [field])
-      detail = body[field] === undefined ? '' : `${field} ${String(body[field])}`
+      subject.detail = body[field] === undefined ? '' : `${field} ${String(body[field])}`
       const space = await spaces.of(asked)
+      audit.begin(subject)
       const response = await make(space, name, body)
       space.poller.hurry()
       return response
@@ -69,8 +71,7 @@ export function changeRoutes(context: ApiContext, guard: Guard): Route[] {
     [`api/resources/{name}/${action}`, `api/resource/${action}`].map((path) => ({
       method: 'POST' as const,
       path,
-      // Decided above, so that refusals are written down.
-      access: 'anybody' as const,
+      access: 'audited' as const,
       answer: (call: HttpCall) => answer(call, action),
     })),
   )

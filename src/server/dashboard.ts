@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { invalid } from '../base/errors.js'
 import type { Store } from '../contract/store.js'
 import { Holdfast } from '../primitives/holdfast.js'
-import { apiRoutes } from './api.js'
+import { type ApiContext, apiRoutes } from './api.js'
 import { Audit } from './audit.js'
 import type { Peer } from './call.js'
 import { changeRoutes } from './changes.js'
@@ -15,7 +15,7 @@ import { bridge } from './node.js'
 import { openapiRoutes } from './openapi.js'
 import { checkDashboardOptions, type DashboardOptions } from './options.js'
 import { pageRoutes } from './page.js'
-import { Router } from './router.js'
+import { type Route, Router } from './router.js'
 import { signInRoutes } from './sign-in.js'
 import { Spaces } from './spaces.js'
 import { Streams } from './streams.js'
@@ -23,10 +23,17 @@ import { Streams } from './streams.js'
 /** The dashboard and the API of a store as one handler, to mount in any server. */
 export interface Dashboard {
   /**
-   * Answers a request of fetch style. Never rejects. It does not know the address of the client, so
-   * wrong tokens of all clients are counted together.
+   * Answers a request of fetch style. Never rejects. Only the caller knows the address of the
+   * client: without it, wrong tokens of all clients are counted together, and `allowLoopback` lets
+   * nobody in.
    */
-  fetch(request: Request): Promise<Response>
+  fetch(
+    request: Request,
+    client?: {
+      /** The address of the other end of the connection, such as `'10.0.0.7'`. */
+      readonly address?: string | undefined
+    },
+  ): Promise<Response>
   /** The same for `node:http`, Express and NestJS. Needs no `this`. */
   readonly node: (request: IncomingMessage, response: ServerResponse) => Promise<void>
   /** Ends the event streams, and the clients that it has opened. Your own client stays open. */
@@ -59,27 +66,36 @@ export function dashboard(source: Holdfast | Store, options: DashboardOptions = 
   const guard = new Guard(env, checked)
   const audit = new Audit(env, checked.audit)
   const streams = new Streams(env, checked.maxStreams)
-  const context = { options: checked, spaces, streams, audit }
-  const router = new Router([
-    ...pageRoutes(),
-    ...signInRoutes(guard, audit, spaces.home),
-    ...healthRoutes(spaces, guard),
-    ...apiRoutes(context),
-    ...changeRoutes(context, guard),
-    ...lockRoutes(context),
-    ...metricsRoutes(context),
-    ...openapiRoutes(),
-  ])
+  const router = new Router(routesOf({ options: checked, spaces, streams, audit }, guard))
   const handler = new Handler(router, guard, checked.basePath)
   const handle = (request: Request, peer: Peer): Promise<Response> => handler.handle(request, peer)
   return {
-    fetch: (request) => handle(request, { address: null, mount: null }),
+    fetch: (request, client) => {
+      // Servers that take `fetch` as it is pass an argument of their own.
+      const address = typeof client?.address === 'string' ? client.address : null
+      return handle(request, { address, mount: null })
+    },
     node: (request, response) => bridge(request, response, handle),
     async close() {
       streams.close()
       await spaces.close()
     },
   }
+}
+
+/** The whole table of paths. */
+export function routesOf(context: ApiContext, guard: Guard): Route[] {
+  const { spaces, audit } = context
+  return [
+    ...pageRoutes(),
+    ...signInRoutes(guard, audit, spaces.home.name),
+    ...healthRoutes(spaces, guard),
+    ...apiRoutes(context),
+    ...changeRoutes(context, guard),
+    ...lockRoutes(context),
+    ...metricsRoutes(context),
+    ...openapiRoutes(),
+  ]
 }
 
 /** A client that the caller has made stays the caller's. */

@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Env } from '../base/env.js'
 import { Buckets } from './buckets.js'
-import type { Peer } from './call.js'
+import type { HttpCall, Peer } from './call.js'
+import { clearCookie, cookiesOf } from './cookies.js'
 import type { ServerOptions } from './options.js'
 import { Problem } from './problems.js'
 
-export const COOKIE = 'holdfast_token'
 /** Wrong tokens of one address: so many at once, then one each six seconds. */
 const FAILURES = { burst: 10, perSecond: 1 / 6 }
 
@@ -19,24 +19,15 @@ export class Guard {
     this.#failures = new Buckets(env, FAILURES)
   }
 
-  /** Whether requests need no token, because only this machine can send them. */
-  get isOpenToLoopback(): boolean {
-    return this.#options.token === null && this.#options.authorize === undefined
-  }
-
   /**
    * Without a token, another site could reach the server through a host name of its own that it
    * points to 127.0.0.1. The browser then sends that name.
    */
-  checkHost(request: Request, url: URL, peer: Peer): void {
-    if (!this.isOpenToLoopback) return
+  checkHost({ request, url, peer }: HttpCall): void {
+    if (!this.#isOpenToLoopback) return
     const host = request.headers.get('host')
     const names = [url.hostname, ...(host === null ? [] : [hostnameOf(host)])]
-    const isLocal = names.every(isLoopbackName) && (peer.address === null || isLoopback(peer.address))
-    const isForwarded = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some((name) =>
-      request.headers.has(name),
-    )
-    if (isLocal && !isForwarded) return
+    if (names.every(isLoopbackName) && isFromThisMachine(request, peer)) return
     throw new Problem(
       'FORBIDDEN',
       'Without a token this server answers only this machine, by the names localhost, 127.0.0.1 and [::1]; start it with a token',
@@ -44,7 +35,7 @@ export class Guard {
   }
 
   /** Refuses what the page of another site asks for. */
-  checkSite(request: Request, url: URL): void {
+  checkSite({ request, url }: HttpCall): void {
     const site = request.headers.get('sec-fetch-site')
     const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
     if (isForeign || !isOwnOrigin(request, url))
@@ -52,28 +43,31 @@ export class Guard {
   }
 
   /** The name of the user; null: not known. Throws if nobody is let in. */
-  async user(request: Request, peer: Peer): Promise<string | null> {
-    if (this.isOpenToLoopback) return null
+  async user(call: HttpCall): Promise<string | null> {
+    if (this.#isOpenToLoopback) return null
+    const { request, peer } = call
     const granted = await this.#options.authorize?.(request)
     if (granted) return String(granted.user)
     const given = bearerOf(request)
-    const cookie = cookieOf(request)
-    if (this.#options.token === null || (given === null && cookie === null)) throw unauthorized()
-    this.#checkFailures(peer)
-    if (given !== null ? this.isToken(given) : this.#isCookie(cookie ?? '')) return 'token'
-    this.#failures.take(peer.address ?? '')
-    throw unauthorized()
+    const cookies = given === null ? cookiesOf(request) : []
+    if (this.#options.token === null || (given === null && cookies.length === 0)) throw unauthorized()
+    if (given !== null ? this.#isToken(given) : cookies.some((each) => this.#isCookie(each))) return 'token'
+    // The cookie of an earlier token would count as a wrong one with each request of the page.
+    throw this.#wrongToken(peer, given === null ? { 'set-cookie': clearCookie(call) } : {})
   }
 
   /** Exchanges the token for the cookie of the page. */
   login(token: unknown, peer: Peer): string {
-    this.#checkFailures(peer)
-    if (typeof token === 'string' && this.isToken(token)) return cookieValue(this.#options.token ?? '')
-    this.#failures.take(peer.address ?? '')
-    throw unauthorized()
+    if (typeof token === 'string' && this.#isToken(token)) return cookieValue(this.#options.token ?? '')
+    throw this.#wrongToken(peer)
   }
 
-  isToken(given: string): boolean {
+  /** Whether requests need no token, because only this machine can send them. */
+  get #isOpenToLoopback(): boolean {
+    return this.#options.token === null && this.#options.authorize === undefined
+  }
+
+  #isToken(given: string): boolean {
     const { token } = this.#options
     return token !== null && isEqual(given, token)
   }
@@ -83,9 +77,14 @@ export class Guard {
     return token !== null && isEqual(given, cookieValue(token))
   }
 
-  #checkFailures({ address }: Peer): void {
-    if (this.#failures.isOpen(address ?? '')) return
-    throw new Problem('TOO_MANY_REQUESTS', 'Too many wrong tokens; wait a minute', { 'retry-after': '60' })
+  /**
+   * Counted after the comparison: behind a proxy all clients share an address, and the right token
+   * must renew its holds while somebody else sends wrong ones.
+   */
+  #wrongToken({ address }: Peer, headers: Readonly<Record<string, string>> = {}): Problem {
+    if (this.#failures.take(address ?? '')) return unauthorized(headers)
+    const limited = { 'retry-after': '60', ...headers }
+    return new Problem('TOO_MANY_REQUESTS', 'Too many wrong tokens; wait a minute', limited)
   }
 }
 
@@ -108,17 +107,9 @@ function bearerOf(request: Request): string | null {
   return match?.[1] ?? null
 }
 
-function cookieOf(request: Request): string | null {
-  for (const part of (request.headers.get('cookie') ?? '').split(';')) {
-    const [name, value] = part.trim().split('=', 2)
-    if (name === COOKIE && value !== undefined) return value
-  }
-  return null
-}
-
-function unauthorized(): Problem {
+function unauthorized(headers: Readonly<Record<string, string>> = {}): Problem {
   const message = 'Send the token as Authorization: Bearer …, or sign in on the page'
-  return new Problem('UNAUTHORIZED', message, { 'www-authenticate': 'Bearer realm="holdfast"' })
+  return new Problem('UNAUTHORIZED', message, { 'www-authenticate': 'Bearer realm="holdfast"', ...headers })
 }
 
 function isOwnOrigin(request: Request, url: URL): boolean {
@@ -134,6 +125,12 @@ function hostnameOf(host: string): string {
 
 function isLoopbackName(name: string): boolean {
   return name === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1'))
+}
+
+/** Not if the address is unknown, nor if a proxy on this machine says that it forwards. */
+export function isFromThisMachine(request: Request, { address }: Peer): boolean {
+  if (address === null || !isLoopback(address)) return false
+  return !['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some((name) => request.headers.has(name))
 }
 
 /** Whether only this machine can be behind that address. */

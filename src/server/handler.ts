@@ -37,15 +37,16 @@ export class Handler {
 
   async #answer(request: Request, peer: Peer): Promise<Response> {
     const url = new URL(request.url)
-    this.#guard.checkHost(request, url, peer)
     const base = this.#basePath ?? peer.mount ?? ''
     if (base !== '' && url.pathname === base) return redirect(`${base}/${url.search}`)
     if (!url.pathname.startsWith(`${base}/`)) throw new Problem('NOT_FOUND', 'There is nothing at this path')
     const { route, params } = this.#router.find(request.method, url.pathname.slice(base.length + 1))
     const call: HttpCall = { request, url, params, peer, base, user: null }
+    if (route.access === 'audited') return route.answer(call)
+    this.#guard.checkHost(call)
     if (route.access === 'anybody') return route.answer(call)
-    this.#guard.checkSite(request, url)
-    return route.answer({ ...call, user: await this.#guard.user(request, peer) })
+    this.#guard.checkSite(call)
+    return route.answer({ ...call, user: await this.#guard.user(call) })
   }
 }
 

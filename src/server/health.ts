@@ -1,5 +1,5 @@
 import { type HttpCall, json } from './call.js'
-import { type Guard, isLoopback } from './guard.js'
+import { type Guard, isFromThisMachine } from './guard.js'
 import type { Route } from './router.js'
 import type { Spaces } from './spaces.js'
 
@@ -23,12 +23,12 @@ export function healthRoutes(spaces: Spaces, guard: Guard): Route[] {
   })
   return [
     get('healthz', async () => json({ status: 'up' })),
-    get('readyz', async ({ request, peer }) => {
+    get('readyz', async (call) => {
       const why = await reason()
       if (why === null) return json({ status: 'ready' })
       const isTold =
-        (peer.address !== null && isLoopback(peer.address)) ||
-        (await guard.user(request, peer).then(
+        isFromThisMachine(call.request, call.peer) ||
+        (await guard.user(call).then(
           () => true,
           () => false,
         ))

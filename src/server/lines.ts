@@ -136,6 +136,9 @@ export function kindOf({ name, capacity }: Pick<SeenLine, 'name' | 'capacity'>):
   return (special as ResourceKind | undefined) ?? (capacity === EXCLUSIVE ? 'lock' : 'semaphore')
 }
 
+/** The last moment that RFC 3339 can write. A lease may end later: any client chooses its own. */
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+
 export function iso(ms: number): string {
-  return new Date(ms).toISOString()
+  return new Date(Math.min(Math.max(ms, 0), LAST_MS)).toISOString()
 }

@@ -4,7 +4,7 @@ import { HoldfastError, invalid } from '../base/errors.js'
 import type { Engine } from '../engine/engine.js'
 import { handOver } from '../engine/hand-over.js'
 import { acquireTimeout } from '../engine/limits.js'
-import { type ApiContext, nameOf, readDetail } from './api.js'
+import { type ApiContext, nameOf, nobodyIn, readDetail } from './api.js'
 import { checkFields, type HttpCall, json, readJson } from './call.js'
 import { iso } from './lines.js'
 import { readLeaseMs, readLockRequest, readWaitMs } from './lock-request.js'
@@ -60,8 +60,12 @@ export function lockRoutes(context: ApiContext): Route[] {
       method: 'GET',
       path: 'v1/locks/{name}',
       access: 'users',
-      answer: async (call) =>
-        json(await readDetail(call, await spaces.of(call.url.searchParams.get('space')))),
+      answer: async (call) => {
+        const detail = await readDetail(call, await spaces.of(call.url.searchParams.get('space')))
+        // The page shows the past of an empty line; a client asks whether there is one.
+        if (detail.holders.length + detail.waitersTotal === 0) throw nobodyIn()
+        return json(detail)
+      },
     },
   ]
 }

@@ -10,6 +10,9 @@ export const LONGEST_WAIT_MS = 60_000
 const DEFAULT_WAIT_MS = 10_000
 /** A client must have the time to renew over a network. */
 const SHORTEST_LEASE_MS = 1000
+/** So that the end of a lease is a date that every language can read. */
+const LONGEST_LEASE_DAYS = 36_500
+const DAY_MS = 86_400_000
 const DEFAULT_LEASE = '30s'
 
 type Body = Readonly<Record<string, unknown>>
@@ -35,7 +38,9 @@ export function readWaitMs({ wait }: Body): number {
 }
 
 export function readLeaseMs({ lease = DEFAULT_LEASE }: Body): number {
-  return toMs(lease as string | number, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  const leaseMs = toMs(lease as string | number, { name: 'lease', minMs: SHORTEST_LEASE_MS })
+  if (leaseMs <= LONGEST_LEASE_DAYS * DAY_MS) return leaseMs
+  throw invalid(`lease must be at most ${LONGEST_LEASE_DAYS}d`)
 }
 
 function kindOf(resource: string, { mode, permits, capacity }: Body): LockKind {

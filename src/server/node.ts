@@ -79,9 +79,12 @@ async function send(response: Response, outgoing: ServerResponse, gone: AbortSig
   const cancel = (): void => void reader.cancel().catch(() => {})
   if (gone.aborted) return cancel()
   gone.addEventListener('abort', cancel, { once: true })
+  // Also while it waits below for a client that does not read.
+  reader.closed.catch(() => outgoing.destroy())
   outgoing.flushHeaders()
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
+    if (outgoing.destroyed) return
     if (done || value === undefined) return void outgoing.end()
     if (!outgoing.write(value)) await drained(outgoing)
   }

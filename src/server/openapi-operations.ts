@@ -15,12 +15,12 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   400: 'The request makes no sense',
   401: 'No token, or a wrong one',
   403: 'Not allowed: read-only, or sent by another site',
-  404: 'There is none',
+  404: 'There is no such line, or no such space',
   409: 'Not free within the wait, or in use with another capacity',
   410: 'The hold is over',
   413: 'The body is too large',
   415: 'The body is not declared as JSON',
-  429: 'Too many requests',
+  429: 'Too many requests, or too many wrong tokens',
   501: 'The store cannot do it',
   503: 'The store does not answer, or too many requests wait',
 }
@@ -43,7 +43,7 @@ function body(schema: Json): Json {
 
 /** `GET` of something that the page shows. */
 function shown(summary: string, schema: Json, parameters: Json[], problems: number[] = []): Json {
-  return { summary, parameters, responses: answers(200, summary, schema, [401, 403, ...problems]) }
+  return { summary, parameters, responses: answers(200, summary, schema, [401, 403, 404, 429, ...problems]) }
 }
 
 /** A change that operators make to a line. */
@@ -62,8 +62,8 @@ function changed(
   }
 }
 
-const LOCK_PROBLEMS = [400, 401, 403, 409, 413, 415, 501, 503]
-const HOLD_PROBLEMS = [400, 401, 403, 410, 501, 503]
+const LOCK_PROBLEMS = [400, 401, 403, 404, 409, 413, 415, 429, 501, 503]
+const HOLD_PROBLEMS = [400, 401, 403, 404, 410, 413, 415, 429, 501, 503]
 const whole: Json = { type: 'integer' }
 
 function health(summary: string, codes: number[]): Json {
@@ -85,7 +85,7 @@ export const operations: Readonly<Record<string, Json>> = {
       'The line: who holds, who waits',
       ref('ResourceDetail'),
       [name, ...query('offset', 'limit')],
-      [404, 503],
+      [400, 503],
     ),
   },
   '/v1/locks/{name}/try': {
@@ -101,7 +101,7 @@ export const operations: Readonly<Record<string, Json>> = {
       summary: 'Renews a hold',
       parameters: [name, token, ...query()],
       requestBody: body(ref('RenewRequest')),
-      responses: answers(200, 'Renewed', ref('RenewedHold'), [...HOLD_PROBLEMS, 415]),
+      responses: answers(200, 'Renewed', ref('RenewedHold'), HOLD_PROBLEMS),
     },
     delete: {
       summary: 'Releases a hold',
@@ -109,31 +109,31 @@ export const operations: Readonly<Record<string, Json>> = {
       responses: answers(204, 'Released', null, HOLD_PROBLEMS),
     },
   },
-  '/api/info': { get: shown('The server and its store', ref('Info'), []) },
+  '/api/info': { get: shown('The server and its store', ref('Info'), query()) },
   '/api/resources': {
     get: shown(
       'The resources of a space',
       ref('ResourceList'),
       query('prefix', 'search', 'state', 'host', 'label', 'sort', 'offset', 'limit'),
-      [400, 404, 503],
+      [400, 503],
     ),
   },
   '/api/resources/{name}': {
-    get: shown('One resource', ref('ResourceDetail'), [name, ...query('offset', 'limit')], [400, 404, 503]),
+    get: shown('One resource', ref('ResourceDetail'), [name, ...query('offset', 'limit')], [400, 503]),
   },
   '/api/overview': {
-    get: shown('Elections, latches, barriers and jobs', ref('Overview'), query(), [404, 503]),
+    get: shown('Elections, latches, barriers and jobs', ref('Overview'), query(), [503]),
   },
   '/api/doctor': {
-    get: shown('The health of the store', objectOf({ findings: listOf(ref('Finding')) }), [], [503]),
+    get: shown('The health of the store', objectOf({ findings: listOf(ref('Finding')) }), query(), [503]),
   },
-  '/api/audit': { get: shown('The last changes', objectOf({ entries: listOf(ref('AuditEntry')) }), []) },
+  '/api/audit': { get: shown('The last changes', objectOf({ entries: listOf(ref('AuditEntry')) }), query()) },
   '/api/events': {
     get: {
       summary: 'Changes as server-sent events: resources, resource, trouble, fine',
       parameters: query('resource'),
       responses: {
-        ...answers(200, '', null, [401, 403, 404, 503]),
+        ...answers(200, '', null, [401, 403, 404, 429, 503]),
         200: { description: 'A stream', content: { 'text/event-stream': {} } },
       },
     },
@@ -169,7 +169,7 @@ export const operations: Readonly<Record<string, Json>> = {
     get: {
       summary: 'The figures of the lines, for Prometheus',
       responses: {
-        ...answers(200, '', null, [401, 403]),
+        ...answers(200, '', null, [401, 403, 429]),
         200: { description: 'Text exposition', content: { 'text/plain': {} } },
       },
     },

@@ -15,8 +15,9 @@ export interface DashboardOptions {
    */
   authorize?: ((request: Request) => { user: string } | null | Promise<{ user: string } | null>) | undefined
   /**
-   * Answers without a token or `authorize`, but only requests from this machine: the `Host` header
-   * must name the loopback interface. Default false: one of the other two is required.
+   * Answers without a token or `authorize`, but only requests from this machine: the address of the
+   * client must be a loopback address, and the `Host` header must name one. Default false: one of
+   * the other two is required.
    */
   allowLoopback?: boolean | undefined
   /**
@@ -30,7 +31,10 @@ export interface DashboardOptions {
    * otherwise the root.
    */
   basePath?: string | undefined
-  /** Is called with every change that was made or refused. The last 200 are also kept in memory. */
+  /**
+   * Is called just before every change, and with what became of it; of a refused one, once. If it
+   * throws before a change, the change is not made. The last 200 results are also kept in memory.
+   */
   audit?: ((entry: AuditEntry) => void) | undefined
   /** Figures that `metrics` shows below its own, such as those of `prometheus()`. Default: none. */
   metrics?: { text(): string } | undefined

@@ -72,8 +72,15 @@ function installedFolder(): string[] {
   }
 }
 
+let known: string | null = null
+
 /** The version of this package; 'unknown' in a bundle without it. */
 export function version(): string {
+  known ??= readVersion()
+  return known
+}
+
+function readVersion(): string {
   const manifests = folders().map((folder) => join(folder, '../../package.json'))
   for (const path of [...manifests, ...manifests.map((each) => join(each, '../../package.json'))]) {
     const text = firstReadable([path])

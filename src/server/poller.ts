@@ -47,8 +47,11 @@ export class Poller {
   #totals: Totals = { held: 0, waiting: 0, waitingSinceMs: null }
   #asOfMs = 0
   #dueAt = 0
+  /** When the last look succeeded. */
   #lookedAt = -Infinity
   #looking: Promise<void> | null = null
+  /** A change was made since the present look began: it may not show it. */
+  #isHurried = false
   #failure: HoldfastError | null = null
   #isReported = false
   #cancel: Cancel = nothing
@@ -98,14 +101,15 @@ export class Poller {
 
   /** Makes sure that the lines are not older than the pause between two looks. */
   async fresh(): Promise<void> {
+    await this.#looking
     if (this.#env.now() >= this.#dueAt) await this.#look()
-    else await this.#looking
     if (this.#failure) throw this.#failure
   }
 
   /** After a change by this server, the next look comes at once. */
   hurry(): void {
     this.#dueAt = 0
+    this.#isHurried = true
     this.#plan()
   }
 
@@ -131,6 +135,7 @@ export class Poller {
   }
 
   async #lookOnce(): Promise<void> {
+    this.#isHurried = false
     const before = process.cpuUsage()
     const cancel = this.#env.timer(SILENT_MS, () => this.#report(`No answer for ${SILENT_MS / 1000} s`), {
       keepAlive: false,
@@ -147,8 +152,7 @@ export class Poller {
     this.costMs = (user + system) / 1000
     this.looks++
     const pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(LEAST_PAUSE_MS, this.costMs * PAUSE_PER_COST))
-    this.#lookedAt = this.#env.now()
-    this.#dueAt = this.#lookedAt + pauseMs
+    this.#dueAt = this.#isHurried ? 0 : this.#env.now() + pauseMs
   }
 
   async #read(): Promise<void> {
@@ -171,6 +175,7 @@ export class Poller {
     this.#lines = lines
     this.#totals = totalsOf(lines.values())
     this.#asOfMs = nowMs
+    this.#lookedAt = this.#env.now()
     this.#tell(changed, gone)
   }
 

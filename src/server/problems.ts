@@ -14,6 +14,7 @@ export type HttpCode =
   | 'TOO_MANY_REQUESTS'
   | 'TOO_MANY_STREAMS'
   | 'TOO_MANY_WAITS'
+  | 'AUDIT_UNAVAILABLE'
   | 'INTERNAL'
 
 type ProblemCode = ErrorCode | HttpCode
@@ -41,6 +42,7 @@ const STATUS_OF: Readonly<Record<ProblemCode, number>> = {
   UNSUPPORTED: 501,
   STORE_UNAVAILABLE: 503,
   CLOSED: 503,
+  AUDIT_UNAVAILABLE: 503,
   TOO_MANY_STREAMS: 503,
   TOO_MANY_WAITS: 503,
 }

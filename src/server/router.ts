@@ -7,8 +7,11 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Below the mount path: `api/resources/{name}`. */
   readonly path: string
-  /** Who may ask: `anybody`, or only users that are let in. */
-  readonly access: 'anybody' | 'users'
+  /**
+   * Who may ask: `anybody`, or only users that are let in. An `audited` route asks the guard
+   * itself, so that refusals are written down.
+   */
+  readonly access: 'anybody' | 'users' | 'audited'
   readonly answer: (call: HttpCall) => Response | Promise<Response>
 }
 

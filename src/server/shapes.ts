@@ -144,7 +144,10 @@ export interface AuditEntry {
   resource: string
   /** What the request said: a fence, an id, a capacity. */
   detail: string
-  /** `done`, or the code of the problem: `FORBIDDEN`, `STORE_UNAVAILABLE`. */
+  /**
+   * `begun`, written just before a change is made; then `done`, or the code of the problem:
+   * `FORBIDDEN`, `STORE_UNAVAILABLE`.
+   */
   result: string
 }
 

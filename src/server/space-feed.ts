@@ -48,8 +48,14 @@ export class SpaceFeed implements PollListener {
   sendAll(stream: EventStream): void {
     if (!this.#streams.has(stream)) return
     stream.isStarted = true
-    stream.send(this.#wholeEvent())
-    if (stream.resource !== null) stream.send(encodeEvent('resource', this.#detail(stream.resource)))
+    const { resource } = stream
+    const { trouble } = this.#poller
+    stream.send(
+      this.#wholeEvent(),
+      ...(resource === null ? [] : [encodeEvent('resource', this.#detail(resource))]),
+      // A list says that the store is fine, unless this follows.
+      ...(trouble === null ? [] : [encodeEvent('trouble', { message: trouble })]),
+    )
   }
 
   onChange(changed: readonly SeenLine[], gone: readonly string[]): void {
@@ -66,9 +72,9 @@ export class SpaceFeed implements PollListener {
     for (const stream of [...this.#streams]) {
       if (!stream.isStarted) this.sendAll(stream)
       else {
-        stream.send(event)
-        if (stream.resource !== null && isNews.has(stream.resource))
-          stream.send(this.#detailEvent(stream.resource, details))
+        const { resource } = stream
+        const isShown = resource !== null && isNews.has(resource)
+        stream.send(event, ...(isShown ? [this.#detailEvent(resource, details)] : []))
       }
     }
   }

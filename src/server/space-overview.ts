@@ -1,5 +1,6 @@
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { HolderView, WaiterView } from '../primitives/views.js'
+import { iso } from './lines.js'
 import type { Party, SpaceOverview } from './shapes.js'
 import type { Space } from './spaces.js'
 
@@ -32,7 +33,7 @@ async function read({ locks }: Space): Promise<SpaceOverview> {
       leaders: leaders.map(({ id, term: of, since }) => ({
         id,
         term: of,
-        since: since?.toISOString() ?? null,
+        since: since && iso(since.getTime()),
       })),
       candidates: candidates.slice(0, MOST_CANDIDATES).map(partyOfView),
     })),
@@ -41,7 +42,7 @@ async function read({ locks }: Space): Promise<SpaceOverview> {
     once: once.map(({ name, running, last }) => ({
       name,
       running: running && partyOfView(running),
-      last: last && { began: last.began.toISOString(), keptUntil: last.keptUntil.toISOString() },
+      last: last && { began: iso(last.began.getTime()), keptUntil: iso(last.keptUntil.getTime()) },
     })),
   }
 }
@@ -56,8 +57,8 @@ function partyOfView(view: WaiterView | HolderView): Party {
     label,
     permits,
     isWriter: permits === EXCLUSIVE,
-    since: since.toISOString(),
-    expires: expires.toISOString(),
+    since: iso(since.getTime()),
+    expires: iso(expires.getTime()),
     fence: 'fence' in view ? view.fence : null,
   }
 }

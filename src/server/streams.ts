@@ -45,11 +45,15 @@ export class EventStream {
     )
   }
 
-  send(event: Uint8Array): void {
-    if ((this.#controller.desiredSize ?? 0) > 0) return this.#controller.enqueue(event)
+  /** Sends all of them, or none: a part of them would leave the stream behind again at once. */
+  send(...events: readonly Uint8Array[]): void {
+    if ((this.#controller.desiredSize ?? 0) > 0) {
+      for (const event of events) this.#controller.enqueue(event)
+      return
+    }
     if (!this.#isBehind) this.#behindSince = this.env.now()
     this.#isBehind = true
-    if (this.env.now() - this.#behindSince > STALLED_MS) this.end()
+    if (this.env.now() - this.#behindSince > STALLED_MS) this.#fail()
   }
 
   end(): void {
@@ -59,6 +63,12 @@ export class EventStream {
     } catch {
       // The reader has cancelled it already.
     }
+  }
+
+  /** What is unsent is dropped: a connection that is not read must not wait for it. */
+  #fail(): void {
+    this.onEnd(this)
+    this.#controller.error(new Error(`The stream was not read for ${STALLED_MS / 1000} s`))
   }
 
   #caughtUp(): void {

@@ -6,10 +6,10 @@ import { type Bench, type Running, until } from './processes.js'
 
 const MAIN = fileURLToPath(new URL('../../dist/cjs/cli/main.js', import.meta.url))
 
-/** Whether that program is there: tests that need a terminal say so in their titles. */
-export function has(program: 'script' | 'tmux'): boolean {
+/** Whether `script` of util-linux is there: tests that need it say so in their titles. */
+export function hasScript(): boolean {
   try {
-    execFileSync('/bin/sh', ['-c', `command -v ${program}`])
+    execFileSync('/bin/sh', ['-c', 'command -v script'])
     return true
   } catch {
     return false

@@ -5,7 +5,7 @@ import { redis } from '../../src/stores/redis/index.js'
 import { describeOn } from '../servers/availability.js'
 import { startRedis } from '../servers/redis.js'
 import { Bench, type Running, until } from './processes.js'
-import { commandOf, has, inTerminal, isRestored, Tmux } from './terminal.js'
+import { commandOf, hasScript, inTerminal, isRestored, Tmux } from './terminal.js'
 
 const CRASH = fileURLToPath(new URL('crash.cjs', import.meta.url))
 
@@ -73,7 +73,7 @@ test('wrong options of top and watch are refused', async () => {
     expect((await bench.holdfast(args).done).code).toBe(64)
 })
 
-describe.skipIf(!has('script'))('top in a terminal (needs script of util-linux)', () => {
+describe.skipIf(!hasScript())('top in a terminal (needs script of util-linux)', () => {
   async function shown(bench: Bench, env: NodeJS.ProcessEnv = {}): Promise<{ top: Running; pid: number }> {
     const top = inTerminal(bench, ['top', '--interval', '100ms'], env)
     const pid = Number((await top.wrote(/pid (\d+)/))[1])
@@ -125,7 +125,7 @@ describe.skipIf(!has('script'))('top in a terminal (needs script of util-linux)'
   })
 })
 
-describe.skipIf(!has('tmux'))('top in tmux (needs tmux)', () => {
+describeOn('tmux', 'top in tmux', () => {
   test('redraws in place when the line changes, and when the window gets another size', async () => {
     const bench = new Bench()
     await contended(bench)
@@ -155,25 +155,44 @@ describe.skipIf(!has('tmux'))('top in tmux (needs tmux)', () => {
     window.type('q')
     await window.shows(/^code 0$/m)
   })
+
+  test('that is scrolled to its end shows what is left when the list gets shorter', async () => {
+    const bench = new Bench()
+    const locks = await Holdfast.open(bench.store)
+    onTestFinished(() => locks.close({ drain: 0 }))
+    const names = Array.from({ length: 20 }, (_, index) => `resource ${String(index).padStart(2, '0')}`)
+    const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire({ lease: '5m' })))
+    const window = new Tmux(bench, commandOf(['top', '--interval', '100ms']), 100, 8)
+    await window.shows(/20 held/)
+    for (const _each of [1, 2, 3, 4]) window.type('Space')
+    await window.shows(/resource 19/)
+    await Promise.all(holds.slice(2).map((hold) => hold.release()))
+    const lines = await window.shows(/2 held/)
+    expect(lines.slice(3).map((line) => line.split(/\s{2,}/)[0])).toEqual(['resource 00', 'resource 01'])
+    window.type('q')
+    await window.shows(/^code 0$/m)
+  })
 })
 
 describeOn('redis', 'top on a server that fails', () => {
-  test.skipIf(!has('tmux'))('says so, keeps what it saw, and goes on when it is back', async () => {
-    const server = await startRedis()
-    onTestFinished(() => server.stop())
-    const bench = new Bench()
-    bench.env['HOLDFAST_STORE'] = server.url
-    const locks = new Holdfast(redis(server.url))
-    onTestFinished(() => locks.close({ drain: 0 }))
-    await locks.mutex('door').acquire({ lease: '5m', label: 'me' })
-    const window = new Tmux(bench, commandOf(['top', '--interval', '100ms']), 100, 12)
-    await window.shows(/1 held, 0 waiting[\s\S]*door/)
-    server.pause()
-    const troubled = await window.shows(/did not answer within/)
-    expect(troubled.join('\n')).toMatch(/door +yes/)
-    server.resume()
-    await window.shows(/1 held, 0 waiting[\s\S]*door/)
-    window.type('q')
-    await window.shows(/^code 0$/m)
+  describeOn('tmux', 'in tmux', () => {
+    test('says so, keeps what it saw, and goes on when it is back', async () => {
+      const server = await startRedis()
+      onTestFinished(() => server.stop())
+      const bench = new Bench()
+      bench.env['HOLDFAST_STORE'] = server.url
+      const locks = new Holdfast(redis(server.url))
+      onTestFinished(() => locks.close({ drain: 0 }))
+      await locks.mutex('door').acquire({ lease: '5m', label: 'me' })
+      const window = new Tmux(bench, commandOf(['top', '--interval', '100ms']), 100, 12)
+      await window.shows(/1 held, 0 waiting[\s\S]*door/)
+      server.pause()
+      const troubled = await window.shows(/did not answer within/)
+      expect(troubled.join('\n')).toMatch(/door +yes/)
+      server.resume()
+      await window.shows(/1 held, 0 waiting[\s\S]*door/)
+      window.type('q')
+      await window.shows(/^code 0$/m)
+    })
   })
 })

@@ -9,6 +9,9 @@ test('--help shows the commands, examples, exit codes and HOLDFAST_STORE', async
     'holdfast run',
     'holdfast ls',
     'holdfast break',
+    'holdfast doctor',
+    'holdfast schema',
+    'holdfast serve',
     'Examples:',
     'HOLDFAST_STORE',
     '75',
@@ -17,7 +20,7 @@ test('--help shows the commands, examples, exit codes and HOLDFAST_STORE', async
     expect(stdout).toContain(part)
 })
 
-test.each(['run', 'ls', 'top', 'watch', 'break'])(
+test.each(['run', 'ls', 'top', 'watch', 'break', 'doctor', 'serve'])(
   '%s --help has usage, examples, exit codes and HOLDFAST_STORE',
   async (command) => {
     const bench = new Bench()
@@ -35,7 +38,7 @@ test.each(['run', 'ls', 'top', 'watch', 'break'])(
 
 test('help fits in a terminal of 100 columns', async () => {
   const bench = new Bench()
-  for (const command of ['', 'run', 'ls', 'top', 'watch', 'break', 'doctor', 'schema']) {
+  for (const command of ['', 'run', 'ls', 'top', 'watch', 'break', 'doctor', 'schema', 'serve']) {
     const args = command === '' ? ['--help'] : [command, '--help']
     const { stdout } = await bench.holdfast(args).done
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([])

@@ -32,7 +32,7 @@ test('watch --json tells what happens in a line, in order', async () => {
   expect(await happened(watch, 'holds', first.pid)).toMatchObject({ label: 'one', fence: expect.any(Number) })
   const second = bench.script('door', [], 'echo inside; read end')
   const { id } = await happened(watch, 'waiting', second.pid)
-  const third = bench.script('door', ['--wait', '200ms'], 'exit 0')
+  const third = bench.script('door', ['--wait', '5s'], 'exit 0')
   await happened(watch, 'waiting', third.pid)
   await happened(watch, 'left', third.pid)
   first.type('\n')

@@ -1,6 +1,8 @@
 import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { ResourceChanges, ResourceDetail, ResourceList } from '../../src/server/shapes.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { eventsOf, listen, stageOf } from './dashboards.js'
 
 describe('the list', () => {
@@ -89,7 +91,8 @@ describe('one resource', () => {
 describe('events', () => {
   it('begin with everything, then tell what changed and what is gone, with a timeline', async () => {
     const { locks, get } = stageOf()
-    const first = await locks.mutex('a').acquire({ label: 'first' })
+    // Long leases: a renewal would be an event, too.
+    const first = await locks.mutex('a').acquire({ label: 'first', lease: '1h' })
     const events = eventsOf(await get('api/events?resource=b'))
     const next = async <T>(event: string): Promise<T> => {
       for await (const each of { [Symbol.asyncIterator]: () => ({ next: () => events.next() }) })
@@ -99,7 +102,7 @@ describe('events', () => {
     const all = await next<ResourceChanges>('resources')
     expect(all).toMatchObject({ isAll: true, total: 1, changed: [{ name: 'a' }], gone: [] })
     expect(await next<ResourceDetail>('resource')).toMatchObject({ name: 'b', holders: [] })
-    const second = await locks.mutex('b').acquire({ label: 'second' })
+    const second = await locks.mutex('b').acquire({ label: 'second', lease: '1h' })
     expect(await next<ResourceChanges>('resources')).toMatchObject({
       isAll: false,
       changed: [{ name: 'b' }],
@@ -130,6 +133,30 @@ describe('events', () => {
   })
 })
 
+it('shows a hold whose lease ends later than any date, and breaks it', async () => {
+  const { locks, get, post } = stageOf({ allowChanges: true })
+  const lease = '100000000d'
+  const expires = '9999-12-31T23:59:59.999Z'
+  const hold = await locks.mutex('a').acquire({ lease })
+  const leadership = await locks.election('main').campaign({ id: 'node-1', lease })
+  await locks.once('nightly', { atLeast: lease, atMost: lease }, async () => {})
+  const list = (await (await get('api/resources')).json()) as ResourceList
+  expect(list.resources.map(({ name, holder }) => [name, holder?.expires])).toContainEqual(['a', expires])
+  expect(await (await get('api/resources/a')).json()).toMatchObject({ holders: [{ expires }] })
+  const events = eventsOf(await get('api/events'))
+  expect((await events.next()).value).toMatchObject({ event: 'resources', data: { isAll: true } })
+  await events.return()
+  expect(await (await get('api/overview')).json()).toMatchObject({
+    elections: [{ leader: { expires } }],
+    once: [{ last: { keptUntil: expires } }],
+  })
+  for await (const { holders } of locks.inspect())
+    for (const holder of holders) expect(holder.expires.getTime()).toBe(8.64e15)
+  const broken = await post('api/resources/a/break', { fence: hold.fence })
+  expect(await broken.json()).toMatchObject({ revoked: [{ fence: hold.fence, expires }] })
+  await leadership.resign()
+})
+
 it('tells about the server, and about the audit log', async () => {
   const { get } = stageOf({ allowLocks: true })
   expect(await (await get('api/info')).json()).toEqual({
@@ -144,6 +171,17 @@ it('tells about the server, and about the audit log', async () => {
   })
   expect(await (await get('api/audit')).json()).toEqual({ entries: [] })
   expect(await (await get('api/doctor')).json()).toHaveProperty('findings')
+})
+
+it('says why the store is down to this machine, but not to what a proxy on it forwards', async () => {
+  const store = new InterceptedStore(memory())
+  const { view } = stageOf({}, store)
+  store.cut()
+  const ready = async (headers: Record<string, string>, address: string) =>
+    (await view.fetch(new Request('http://localhost/readyz', { headers }), { address })).json()
+  expect(await ready({}, '127.0.0.1')).toHaveProperty('reason')
+  expect(await ready({}, '10.0.0.1')).toEqual({ status: 'unavailable' })
+  expect(await ready({ 'x-forwarded-for': '10.0.0.1' }, '127.0.0.1')).toEqual({ status: 'unavailable' })
 })
 
 it('serves the page and nothing else as files', async () => {

@@ -1,28 +1,37 @@
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
+import { Holdfast } from '../../src/index.js'
+import { Audit } from '../../src/server/audit.js'
+import { routesOf } from '../../src/server/dashboard.js'
+import { Guard } from '../../src/server/guard.js'
 import type { DashboardOptions } from '../../src/server/index.js'
 import { checkDashboardOptions } from '../../src/server/options.js'
+import type { Route } from '../../src/server/router.js'
 import type { AuditEntry } from '../../src/server/shapes.js'
-import { eventsOf, listen, stageOf, TOKEN } from './dashboards.js'
+import { Spaces } from '../../src/server/spaces.js'
+import { Streams } from '../../src/server/streams.js'
+import { memory } from '../../src/stores/memory/index.js'
+import { eventsOf, listen, stageOf, stoppedClock, TOKEN } from './dashboards.js'
 
-const PROTECTED = [
-  ['GET', 'api/info'],
-  ['GET', 'api/resources'],
-  ['GET', 'api/resources/a'],
-  ['GET', 'api/resource?name=a'],
-  ['GET', 'api/doctor'],
-  ['GET', 'api/audit'],
-  ['GET', 'api/events'],
-  ['GET', 'metrics'],
-  ['POST', 'api/resources/a/break'],
-  ['POST', 'api/resources/a/resize'],
-  ['POST', 'api/resource/break?name=a'],
-  ['POST', 'v1/locks/a'],
-  ['POST', 'v1/locks/a/try'],
-  ['GET', 'v1/locks/a'],
-  ['PUT', 'v1/holds/a'],
-  ['DELETE', 'v1/holds/a'],
-] as const
+/** What needs no token. */
+const OPEN = ['', 'app.js', 'app.css', 'healthz', 'readyz', 'openapi.json', 'login', 'logout']
+
+/** Every other path of the table. */
+const PROTECTED = everyRoute()
+  .filter(({ path }) => !OPEN.includes(path))
+  .map(({ method, path }) => {
+    const query = path.startsWith('api/resource/') || path === 'api/resource' ? '?name=a' : ''
+    return [method, `${path.replace('{name}', 'a')}${query}`] as const
+  })
+
+function everyRoute(): Route[] {
+  const options = checkDashboardOptions({ token: TOKEN })
+  const spaces = new Spaces(new Holdfast(memory()), true)
+  const audit = new Audit(systemEnv, undefined)
+  const streams = new Streams(systemEnv, 1)
+  return routesOf({ options, spaces, audit, streams }, new Guard(systemEnv, options))
+}
 
 function ask(method: string, path: string, headers: Record<string, string> = {}): Request {
   const body = method === 'POST' || method === 'PUT' ? { body: '{}' } : {}
@@ -58,16 +67,35 @@ describe('without the token', () => {
     const { view } = stageOf()
     for (const path of ['', 'app.js', 'app.css', 'healthz', 'readyz', 'openapi.json'])
       expect((await view.fetch(ask('GET', path))).status, path).toBe(200)
+    const paths = PROTECTED.map(([, path]) => path)
+    expect(paths).toEqual(expect.arrayContaining(['api/overview', 'api/resource/cancel?name=a', 'metrics']))
+    expect(paths).toHaveLength(everyRoute().length - OPEN.length)
   })
 
-  it('guessing is limited, and the right token is not told from a wrong one then', async () => {
-    const { view } = stageOf()
-    const wrong = () =>
-      view.fetch(ask('GET', 'api/info', { authorization: 'Bearer wrong-token-of-24-chars' }))
-    for (let i = 0; i < 10; i++) expect((await wrong()).status).toBe(401)
-    expect((await wrong()).status).toBe(429)
-    const right = await view.fetch(ask('GET', 'api/info', { authorization: `Bearer ${TOKEN}` }))
-    expect(right.status).toBe(429)
+  it('wrong tokens of an address are limited, and the right one is let in all the same', async () => {
+    const { env, pass } = stoppedClock()
+    const { view } = stageOf({ allowLocks: true }, memory(), { env })
+    const info = async (headers: Record<string, string>, address = '10.0.0.1') =>
+      (await view.fetch(ask('GET', 'api/info', headers), { address })).status
+    const login = async (token: string) => {
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify({ token })
+      const request = new Request('http://localhost/login', { method: 'POST', headers, body })
+      return (await view.fetch(request, { address: '10.0.0.1' })).status
+    }
+    const wrong = { authorization: 'Bearer wrong-token-of-24-chars' }
+    for (let i = 0; i < 10; i++) expect(await info(wrong)).toBe(401)
+    expect(await info(wrong)).toBe(429)
+    expect(await info({ cookie: 'holdfast_token=wrong' })).toBe(429)
+    expect(await login('wrong-token-of-24-chars')).toBe(429)
+    // Behind a proxy all clients have one address: one that guesses must not shut the others out.
+    expect(await info({ authorization: `Bearer ${TOKEN}` })).toBe(200)
+    expect(await login(TOKEN)).toBe(200)
+    expect(await info({})).toBe(401)
+    expect(await info(wrong, '10.0.0.2')).toBe(401)
+    pass(6000)
+    expect(await info(wrong)).toBe(401)
+    expect(await info(wrong)).toBe(429)
   })
 })
 
@@ -94,6 +122,33 @@ describe('sign-in', () => {
     expect((await info({ authorization: `Bearer ${value.split('=')[1]}` })).status).toBe(401)
     const out = await view.fetch(new Request('http://localhost/locks/logout', { method: 'POST' }))
     expect(out.headers.get('set-cookie')).toMatch(/^holdfast_token=; .*Max-Age=0$/)
+  })
+
+  it('ends with the token: a cookie of another one is taken back', async () => {
+    const { env } = stoppedClock()
+    const { view } = stageOf({ basePath: '/locks', allowChanges: true }, memory(), { env })
+    const asked = (method: string, headers: Record<string, string>) => {
+      const path = method === 'GET' ? 'locks/api/info' : 'locks/api/resources/a/break'
+      return view.fetch(ask(method, path, headers))
+    }
+    const cleared = 'holdfast_token=; Path=/locks/; HttpOnly; SameSite=Strict; Max-Age=0'
+    for (let i = 0; i < 12; i++) {
+      const response = await asked(i % 2 ? 'GET' : 'POST', { cookie: 'holdfast_token=of-an-old-token' })
+      expect(response.status).toBe(i < 10 ? 401 : 429)
+      expect(response.headers.get('set-cookie')).toBe(cleared)
+    }
+    for (const headers of [{}, { authorization: 'Bearer wrong-token-of-24-chars' }])
+      expect((await asked('GET', headers)).headers.get('set-cookie')).toBeNull()
+  })
+
+  it('tries every cookie of that name: another path may have one, too', async () => {
+    const { view } = stageOf()
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ token: TOKEN })
+    const login = await view.fetch(new Request('http://localhost/login', { method: 'POST', headers, body }))
+    const [right] = (login.headers.get('set-cookie') ?? '').split(';')
+    const cookie = `holdfast_token=old; ${right}`
+    expect((await view.fetch(ask('GET', 'api/info', { cookie }))).status).toBe(200)
   })
 
   it('is secure behind https', async () => {
@@ -184,18 +239,43 @@ describe('other sites', () => {
     '10.0.0.1',
   ])('cannot reach a server without a token by a name of their own: %s', async (host) => {
     const { view } = stageOf({ token: undefined, allowLoopback: true })
-    const response = await view.fetch(new Request(`http://${host}/api/info`, { headers: { host } }))
-    expect(response.status).toBe(403)
-    for (const own of ['localhost', '127.0.0.1:8470', '[::1]:8470'])
-      expect(
-        (await view.fetch(new Request(`http://${own}/api/info`, { headers: { host: own } }))).status,
-      ).toBe(200)
+    const info = async (name: string) => {
+      const request = new Request(`http://${name}/api/info`, { headers: { host: name } })
+      return (await view.fetch(request, { address: '127.0.0.1' })).status
+    }
+    expect(await info(host)).toBe(403)
+    for (const own of ['localhost', '127.0.0.1:8470', '[::1]:8470']) expect(await info(own)).toBe(200)
+  })
+
+  it.each([undefined, '10.0.0.1', '::ffff:10.0.0.1'])(
+    'a server without a token does not answer the address %s, whatever the host is called',
+    async (address) => {
+      const { view } = stageOf({ token: undefined, allowLoopback: true })
+      const response = await view.fetch(ask('GET', 'api/info'), { address })
+      expect(response.status).toBe(403)
+      expect(await response.json()).toMatchObject({ code: 'FORBIDDEN' })
+    },
+  )
+
+  it('a connection that has ended is not taken for one of this machine', async () => {
+    const { view } = stageOf({ token: undefined, allowLoopback: true })
+    const status = new Promise<number>((resolve) => {
+      void listen(async (request, response) => {
+        request.socket.destroy()
+        await view.node(request, response)
+        resolve(response.statusCode)
+      }).then(({ url }) => fetch(`${url}/api/info`).catch(() => {}))
+    })
+    expect(await status).toBe(403)
   })
 
   it('a proxy that forwards to a server without a token is refused', async () => {
     const { view } = stageOf({ token: undefined, allowLoopback: true })
     for (const name of ['forwarded', 'x-forwarded-for', 'x-forwarded-host'])
-      expect((await view.fetch(ask('GET', 'api/info', { [name]: 'for=1.2.3.4' }))).status).toBe(403)
+      expect(
+        (await view.fetch(ask('GET', 'api/info', { [name]: 'for=1.2.3.4' }), { address: '127.0.0.1' }))
+          .status,
+      ).toBe(403)
   })
 })
 
@@ -331,6 +411,30 @@ describe('requests over a socket', () => {
   })
 })
 
+it('a client that goes on sending a body that is too large gets its refusal', async () => {
+  const { view } = stageOf()
+  const { port } = await listen(view.node)
+  let answer = ''
+  const socket = connect(port, '127.0.0.1')
+  socket
+    .on('error', () => {})
+    .on('data', (part) => {
+      answer += part
+    })
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  const head = ['POST /login HTTP/1.1', 'Host: localhost', 'Content-Type: application/json']
+  socket.write([...head, 'Transfer-Encoding: chunked', '', ''].join('\r\n'))
+  const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
+  const more = (): void => {
+    if (socket.destroyed) return
+    socket.write(chunk)
+    setImmediate(more)
+  }
+  more()
+  await closed
+  expect(answer).toMatch(/^HTTP\/1.1 413 /)
+})
+
 describe('changes', () => {
   it('are refused by a server that only shows, and written down all the same', async () => {
     const written: AuditEntry[] = []
@@ -362,14 +466,18 @@ describe('changes', () => {
     expect(await (await post('api/resources/gpu/resize', { capacity: 6 })).json()).toEqual({ capacity: 6 })
     await post('api/resources/gpu/resize', { capacity: 0 })
     expect(written.map(({ action, detail, result }) => [action, detail, result])).toEqual([
+      ['break', `fence ${hold.fence}`, 'begun'],
       ['break', `fence ${hold.fence}`, 'done'],
+      ['break', 'fence all', 'begun'],
       ['break', 'fence all', 'INVALID_ARGUMENT'],
       ['break', '', 'INVALID_ARGUMENT'],
       ['break', '', 'UNAUTHORIZED'],
       ['break', '', 'CROSS_SITE'],
       ['break', '', 'NOT_FOUND'],
       ['break', '', 'UNSUPPORTED_MEDIA_TYPE'],
+      ['resize', 'capacity 6', 'begun'],
       ['resize', 'capacity 6', 'done'],
+      ['resize', 'capacity 0', 'begun'],
       ['resize', 'capacity 0', 'INVALID_ARGUMENT'],
     ])
     for (const { at } of written) expect(new Date(at).toISOString()).toBe(at)
@@ -383,11 +491,80 @@ describe('changes', () => {
     expect(statuses).toContain(429)
   })
 
-  it('of strangers do not fill the log', async () => {
+  it('of strangers do not fill the log, from however many addresses, and hide no user', async () => {
     const written: AuditEntry[] = []
-    const { view } = stageOf({ audit: (entry) => written.push(entry) })
-    for (let i = 0; i < 300; i++) await view.fetch(ask('POST', 'api/resources/a/break'))
-    expect(written.length).toBeGreaterThanOrEqual(100)
-    expect(written.length).toBeLessThan(200)
+    const { env, pass } = stoppedClock()
+    const options = { allowChanges: true, audit: (entry: AuditEntry) => written.push(entry) }
+    const { view, post, get } = stageOf(options, memory(), { env })
+    await post('api/resources/mine/break', {})
+    expect(written.splice(0).map(({ result }) => result)).toEqual(['begun', 'done'])
+    for (let i = 0; i < 300; i++) {
+      const address = `10.0.${i % 2}.${i % 250}`
+      await view.fetch(ask('POST', i % 3 ? 'api/resources/a/break' : 'login'), { address })
+    }
+    expect(written.splice(0)).toHaveLength(100)
+    pass(2000)
+    for (let i = 0; i < 10; i++) await view.fetch(ask('POST', 'login'), { address: '10.0.0.1' })
+    expect(written.splice(0)).toHaveLength(2)
+    // A sign-in that succeeds is written down, whatever was before.
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ token: TOKEN })
+    const login = new Request('http://localhost/login', { method: 'POST', headers, body })
+    expect((await view.fetch(login, { address: '10.0.0.1' })).status).toBe(200)
+    expect(written).toMatchObject([{ action: 'login', who: '10.0.0.1', result: 'done' }])
+    const { entries } = (await (await get('api/audit')).json()) as { entries: AuditEntry[] }
+    expect(entries[0]).toEqual(written[0])
+    expect(entries.at(-1)).toMatchObject({ resource: 'mine', result: 'done' })
+  })
+
+  it('of a user that are too many do not fill the log either', async () => {
+    const written: AuditEntry[] = []
+    const { env } = stoppedClock()
+    const { post } = stageOf({ audit: (entry) => written.push(entry) }, memory(), { env })
+    for (let i = 0; i < 300; i++) await post('api/resources/a/break', {})
+    const refused = (result: string) => written.filter((entry) => entry.result === result)
+    expect(refused('READ_ONLY')).toHaveLength(30)
+    expect(refused('TOO_MANY_REQUESTS')).toHaveLength(100)
+    expect(written.every(({ who }) => who === 'token')).toBe(true)
+  })
+
+  it('without a name, or to a host of another name, are written down', async () => {
+    const written: AuditEntry[] = []
+    const audit = (entry: AuditEntry) => written.push(entry)
+    const { post } = stageOf({ allowChanges: true, audit })
+    expect((await post('api/resource/break', {})).status).toBe(400)
+    const { view } = stageOf({ token: undefined, allowLoopback: true, audit })
+    const host = { address: '127.0.0.1' }
+    for (const path of ['api/resources/a/break', 'login']) {
+      const request = new Request(`http://evil.example/${path}`, { method: 'POST', body: '{}' })
+      expect((await view.fetch(request, host)).status).toBe(403)
+    }
+    expect(written.map(({ action, resource, result }) => [action, resource, result])).toEqual([
+      ['break', '', 'INVALID_ARGUMENT'],
+      ['break', 'a', 'FORBIDDEN'],
+      ['login', '', 'FORBIDDEN'],
+    ])
+  })
+
+  it('are not made if they cannot be written down', async () => {
+    let isFull: (entry: AuditEntry) => boolean = () => true
+    const audit = (entry: AuditEntry): void => {
+      if (isFull(entry)) throw new Error('ENOSPC')
+    }
+    const { locks, post, get } = stageOf({ allowChanges: true, audit })
+    const hold = await locks.mutex('a').acquire()
+    const refused = await post('api/resources/a/break', {})
+    expect(refused.status).toBe(503)
+    expect(await refused.json()).toMatchObject({ code: 'AUDIT_UNAVAILABLE' })
+    expect((await locks.mutex('a').tryAcquire()) ?? hold).toBe(hold)
+    // A refusal stays what it is.
+    expect((await post('api/resources/a/break', { fense: 1 })).status).toBe(400)
+    // The beginning is written: the answer says what became of it.
+    isFull = ({ result }) => result !== 'begun'
+    expect(await (await post('api/resources/a/break', {})).json()).toMatchObject({
+      revoked: [{ fence: hold.fence }],
+    })
+    const { entries } = (await (await get('api/audit')).json()) as { entries: AuditEntry[] }
+    expect(entries.map(({ result }) => result)).toEqual(['done', 'INVALID_ARGUMENT', 'AUDIT_UNAVAILABLE'])
   })
 })

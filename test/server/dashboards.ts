@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { type Env, systemEnv } from '../../src/base/env.js'
 import type { Store } from '../../src/contract/store.js'
-import { Holdfast } from '../../src/index.js'
+import { Holdfast, type HoldfastOptions } from '../../src/index.js'
 import { type Dashboard, type DashboardOptions, dashboard } from '../../src/server/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 
@@ -18,8 +19,12 @@ export interface Stage {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>
 }
 
-export function stageOf(options: DashboardOptions = {}, store: Store = memory()): Stage {
-  const locks = new Holdfast(store)
+export function stageOf(
+  options: DashboardOptions = {},
+  store: Store = memory(),
+  client: HoldfastOptions = {},
+): Stage {
+  const locks = new Holdfast(store, client)
   const view = dashboard(locks, { token: TOKEN, ...options })
   onTestFinished(async () => {
     await view.close()
@@ -44,6 +49,17 @@ export function stageOf(options: DashboardOptions = {}, store: Store = memory())
           },
         }),
       ),
+  }
+}
+
+/** A monotonic clock that only `pass` moves; timers are those of the machine. */
+export function stoppedClock(): { env: Env; pass(ms: number): void } {
+  let now = systemEnv.now()
+  return {
+    env: { ...systemEnv, now: () => now },
+    pass: (ms) => {
+      now += ms
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import { quorum } from '../../src/stores/quorum/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { describeOn } from '../servers/availability.js'
 import { startRedis } from '../servers/redis.js'
-import { stageOf, TOKEN } from './dashboards.js'
+import { stageOf, stoppedClock, TOKEN } from './dashboards.js'
 import { checked, described, faultsOf, matching } from './openapi.js'
 
 const authorization = `Bearer ${TOKEN}`
@@ -62,7 +62,7 @@ describe('every answer matches the description', () => {
       '/readyz',
       '/metrics',
     ]
-    for (const path of ['/api/resources', '/api/resources/{name}'])
+    for (const path of ['/api/resources', '/api/resources/{name}', '/v1/locks/{name}'])
       expect((await ask(view, 'GET', path, { query: '?limit=x' })).status).toBe(400)
     for (const path of paths) expect((await ask(view, 'GET', path)).status, path).toBe(200)
     const overview = await ask(view, 'GET', '/api/overview')
@@ -117,6 +117,10 @@ describe('every answer matches the description', () => {
         expect((await ask(closed, method, path, { ...body, headers: noToken() })).status).toBe(401)
       if (status === '403')
         expect((await ask(view, method, path, { ...body, headers: foreign })).status).toBe(403)
+      const { 'content-type': _type, ...bare } = { ...change, 'holdfast-token': 'some token' }
+      const headers = method === 'DELETE' ? bare : change
+      if (status === '404')
+        expect((await ask(view, method, path, { ...body, headers, query: '?space=none' })).status).toBe(404)
     }
     for (const path of [...CHANGES, ...LOCKS]) {
       const plain = { ...change, 'content-type': 'text/plain' }
@@ -124,13 +128,28 @@ describe('every answer matches the description', () => {
       expect((await ask(view, 'POST', path, { body: LARGE })).status).toBe(413)
       expect((await ask(view, 'POST', path, { body: '{}', headers: plain })).status).toBe(415)
     }
-    for (const path of CHANGES)
-      expect((await ask(view, 'POST', path, { body: '{}', query: '?space=none' })).status).toBe(404)
-    for (const path of ['/api/resources', '/api/overview', '/api/events'])
-      expect((await ask(view, 'GET', path, { query: '?space=none' })).status).toBe(404)
+    const token = { ...change, 'holdfast-token': 'some token' }
+    for (const method of ['PUT', 'DELETE']) {
+      const plain = { ...token, 'content-type': 'text/plain' }
+      const path = '/v1/holds/{name}'
+      expect((await ask(view, method, path, { body: LARGE, headers: token })).status).toBe(413)
+      expect((await ask(view, method, path, { body: '{}', headers: plain })).status).toBe(415)
+    }
     for (const path of ['/api/resources/{name}', '/v1/locks/{name}'])
       expect((await ask(view, 'GET', path)).status).toBe(404)
     expect((await ask(view, 'GET', '/api/resources', { query: '?limit=x' })).status).toBe(400)
+  })
+
+  it('of too many wrong tokens', async () => {
+    const { env } = stoppedClock()
+    const { view } = stageOf({}, memory(), { env })
+    const headers = { ...change, authorization: 'Bearer wrong-token-of-24-chars' }
+    for (let i = 0; i < 10; i++) expect((await ask(view, 'GET', '/api/info', { headers })).status).toBe(401)
+    for (const key of described().filter((each) => each.endsWith(' 429'))) {
+      const [method = '', path = ''] = key.split(' ')
+      const body = method === 'POST' || method === 'PUT' ? { body: '{}' } : {}
+      expect((await ask(view, method, path, { ...body, headers })).status, key).toBe(429)
+    }
   })
 
   it('of the lock API', async () => {

@@ -41,7 +41,8 @@ describe('the dashboard mounted in', () => {
         () => running.stderr,
       )
     await expect.poll(isUp).toBe(200)
-    const holder = bench.script('a/b', ['--label', 'me'], 'echo in; read end')
+    // A long lease: a renewal would be an event, too.
+    const holder = bench.script('a/b', ['--label', 'me', '--lease', '1h'], 'echo in; read end')
     await holder.wrote(/in/)
     expect((await fetch(`${url}/api/info`)).status).toBe(401)
     const page = await fetch(`${url}/`)

@@ -27,14 +27,17 @@ function servers(): { store: InterceptedStore; disturbed: LockClient; whole: Loc
   return { store, disturbed: disturbed as LockClient, whole: whole as LockClient }
 }
 
-/** The store carries out the next call of that method, and its reply is lost. */
-function loseReply(store: InterceptedStore, method: 'claim' | 'pulse' | 'release'): void {
+/** The store carries out the next call of that method, and its reply is lost. Counts these. */
+function loseReply(store: InterceptedStore, method: 'claim' | 'pulse' | 'release'): () => number {
+  let lost = 0
   store.around = async (call, go) => {
     const reply = await go()
     if (call.method !== method) return reply
     store.heal()
+    lost++
     throw new HoldfastError('STORE_UNAVAILABLE', 'The connection was lost', { retryable: true })
   }
+  return () => lost
 }
 
 describe('the lock API, where the reply of the store is lost', () => {
@@ -51,12 +54,13 @@ describe('the lock API, where the reply of the store is lost', () => {
   it('hands a hold over that had to wait', async () => {
     const { store, disturbed, whole } = servers()
     const first = await whole.acquire('a')
-    const waiting = disturbed.acquire('a', { wait: '50s', lease: '20s' })
+    const waiting = disturbed.acquire('a', { wait: '50s', lease: '2m' })
     await expect.poll(async () => (await whole.line('a')).body.waitersTotal).toBe(1)
-    loseReply(store, 'pulse')
+    const lost = loseReply(store, 'pulse')
     expect(await whole.release('a', first.body.token)).toBe(204)
     const { status, body } = await waiting
     expect(status).toBe(201)
+    expect(lost()).toBe(1)
     expect((await whole.line('a')).body.holders).toMatchObject([{ fence: body.fence }])
     expect((await whole.renew('a', body.token)).body.fence).toBe(body.fence)
     expect(await whole.release('a', body.token)).toBe(204)

@@ -88,6 +88,8 @@ describe('a request', () => {
     [{ wait: 'soon' }, /wait is 'soon'/],
     [{ wait: null }, /wait/],
     [{ lease: '10ms' }, /at least 1000 ms/],
+    [{ lease: '100000000d' }, /lease must be at most 36500d/],
+    [{ lease: 1e300 }, /lease must be at most 36500d/],
     [{ lease: {} }, /lease/],
     [{ mode: 'delete' }, /'read' or 'write'/],
     [{ permits: 2 }, /need a capacity/],

@@ -8,6 +8,7 @@ export type ServerName =
   | 'mariadb'
   | 'zookeeper'
   | 'iptables'
+  | 'tmux'
   | 'chromium'
 
 export interface Need {

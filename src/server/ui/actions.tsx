@@ -1,11 +1,12 @@
 import { useRef, useState } from 'preact/hooks'
 import type { Party, ResourceDetail } from '../shapes.js'
-import { post, wordsOf } from './api.js'
+import { post } from './api.js'
 import { ofBreaking, ofCancelling, ofResizing } from './consequences.js'
 import { pathOf } from './detail.js'
 import { Dialog } from './dialog.js'
 import { useSession } from './session.js'
 import { Text } from './text.js'
+import { wordsOf } from './visible.js'
 
 export type Action =
   | { kind: 'break'; party: Party }

@@ -26,10 +26,6 @@ export async function post<T>(path: string, body: unknown, parameters?: Record<s
   return answerTo<T>(fetch(addressOf(path, parameters), request))
 }
 
-export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
 async function answerTo<T>(asked: Promise<Response>): Promise<T> {
   const response = await asked.catch(() => {
     throw new RefusedRequest(0, 'The dashboard server does not answer.')

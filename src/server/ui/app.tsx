@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ServerInfo } from '../shapes.js'
-import { get, RefusedRequest, wordsOf } from './api.js'
+import { get, RefusedRequest } from './api.js'
 import { AuditView } from './audit.js'
 import { Banners } from './banners.js'
 import { freezeClock } from './clock.js'
@@ -14,6 +14,7 @@ import { hashOf, type Route, routeOf } from './route.js'
 import { SessionContext } from './session.js'
 import { SignIn } from './sign-in.js'
 import { StandingView } from './standing.js'
+import { wordsOf } from './visible.js'
 
 const NEXT_TRY_MS = 3000
 
@@ -81,6 +82,8 @@ export function App() {
     const ends = [
       feed.on('trouble', ({ message }: { message?: string }) => setTrouble(message ?? 'It gives no reason.')),
       feed.on('fine', () => setTrouble(null)),
+      // A stream that begins after the trouble gets the list, and no `fine`.
+      feed.on('resources', () => setTrouble(null)),
     ]
     return () => {
       for (const end of ends) end()

@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Party, ResourceDetail } from '../shapes.js'
-import { get, wordsOf } from './api.js'
+import { get } from './api.js'
 import { setClock } from './clock.js'
 import { later } from './machine.js'
 import { Pages } from './pages.js'
 import { useSession } from './session.js'
+import { wordsOf } from './visible.js'
 
 const PAGE_SIZE = 200
 const REFRESH_MS = 1000

@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { get, wordsOf } from './api.js'
+import { get } from './api.js'
 import { every } from './machine.js'
 import { useSession } from './session.js'
+import { wordsOf } from './visible.js'
 
 /** What a view shows that no event brings. `everyMs` 0: it is loaded once, and when asked. */
 export function usePolled<T>(path: string, everyMs: number) {

@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ResourceChanges, ResourceList, ResourceSummary, SpaceTotals } from '../shapes.js'
-import { get, wordsOf } from './api.js'
+import { get } from './api.js'
 import { setClock } from './clock.js'
 import { later } from './machine.js'
 import { type Page, Pages } from './pages.js'
 import { useSession } from './session.js'
+import { wordsOf } from './visible.js'
 
 const PAGE_SIZE = 100
 const REFRESH_MS = 1000
@@ -84,11 +85,11 @@ export function useResourceList(): Listed {
       tried(pages.refresh(sight.current.first, sight.current.last))
     }
     const take = (changes: ResourceChanges): void => {
-      const { changed, gone, asOf } = changes
+      const { isAll, changed, gone, asOf } = changes
       takeTotals(changes)
       const fresh = new Map(changed.map((each) => [each.name, rowOf(each, asOf)]))
       if (fresh.size > 0) pages.replace((row) => fresh.get(row.name) ?? row)
-      if (fresh.size > 0 || gone.length > 0) stop ??= later(refresh, REFRESH_MS)
+      if (isAll || fresh.size > 0 || gone.length > 0) stop ??= later(refresh, REFRESH_MS)
     }
     const end = feed.on('resources', take)
     const seen = (): void => refresh()

@@ -1,6 +1,7 @@
 import { useRef, useState } from 'preact/hooks'
-import { post, RefusedRequest, wordsOf } from './api.js'
+import { post, RefusedRequest } from './api.js'
 import { Icon } from './icons.js'
+import { wordsOf } from './visible.js'
 
 /** Asks for the token. The server keeps it in a cookie that no script can read. */
 export function SignIn({ onDone }: { onDone(): void }) {

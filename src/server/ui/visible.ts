@@ -31,6 +31,11 @@ export function visible(text: string): string {
     .join('')
 }
 
+/** What went wrong, for people. The message may quote a name that another process chose. */
+export function wordsOf(error: unknown): string {
+  return visible(error instanceof Error ? error.message : String(error))
+}
+
 /** At most so many characters. What is longer loses its middle: both ends tell names apart. */
 export function shortened(text: string, most: number): string {
   const chars = [...text]

@@ -1,5 +1,5 @@
 import { EXCLUSIVE } from '../../../src/contract/constants.js'
-import type { ClaimRequest, Connection, Store } from '../../../src/contract/store.js'
+import type { Connection, Store } from '../../../src/contract/store.js'
 
 const TEN_MINUTES_MS = 600_000
 
@@ -20,11 +20,7 @@ export class Claims {
     this.#connection = store.connect({ id: 'claims', space, push: () => {} })
   }
 
-  async add(
-    resource: string,
-    said: Partial<Said> = {},
-    request: Partial<ClaimRequest> = {},
-  ): Promise<string> {
+  async add(resource: string, said: Partial<Said> = {}): Promise<string> {
     const id = `claim-${++this.#last}`
     const info = JSON.stringify({ host: 'api-1', pid: this.#last, owner: `owner-${this.#last}`, ...said })
     await this.#connection.claim({
@@ -39,7 +35,6 @@ export class Claims {
       floor: 0,
       block: 1,
       info,
-      ...request,
     })
     return id
   }

@@ -5,7 +5,7 @@ import { nameOf, ofBreaking, ofCancelling, ofResizing } from '../../../src/serve
 import { countText, durationText } from '../../../src/server/ui/format.js'
 import { lanesOf, spanOf } from '../../../src/server/ui/lanes.js'
 import { hashOf, isFiltering, NO_FILTER, routeOf } from '../../../src/server/ui/route.js'
-import { piecesOf, shortened, visible } from '../../../src/server/ui/visible.js'
+import { piecesOf, shortened, visible, wordsOf } from '../../../src/server/ui/visible.js'
 
 describe('text from outside', () => {
   it('shows characters that hide, and leaves the others alone', () => {
@@ -16,6 +16,7 @@ describe('text from outside', () => {
     )
     expect(visible('a\nb\tc\u0000\u00A0')).toBe('a‹U+000A›b‹U+0009›c‹U+0000›‹U+00A0›')
     expect(visible('  a b ')).toBe('␣␣a b␣')
+    expect(wordsOf(new Error("'a\u202Eb' is held"))).toBe("'a‹U+202E›b' is held")
     expect(piecesOf('a\u200B')).toEqual([
       { text: 'a', isHidden: false },
       { text: '‹U+200B›', isHidden: true },

@@ -1,6 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
+import type { Store } from '../../../src/contract/store.js'
 import { storeFromUrl } from '../../../src/primitives/urls.js'
 import { memory } from '../../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../../src/testing/conformance/intercepted-store.js'
 import { describeOn, serverAvailability } from '../../servers/availability.js'
 import { TcpProxy } from '../../servers/proxy.js'
 import { startRedis } from '../../servers/redis.js'
@@ -10,7 +12,7 @@ import { World } from './world.js'
 
 const TOKEN = 'a-token-of-24-characters'
 
-function worldOn(store = memory()): World {
+function worldOn(store: Store = memory()): World {
   const world = new World(store)
   onTestFinished(() => world.close())
   return world
@@ -112,6 +114,35 @@ describeOn('chromium', 'the dashboard', () => {
     expect(await page.locator('.held').first().innerText()).toBe(frozen)
     await page.getByRole('button', { name: 'Continue the updates' }).click()
     await page.getByRole('link', { name: 'order:2' }).waitFor()
+  })
+
+  it('shows nothing when all was released during a pause', async () => {
+    const world = worldOn()
+    const claims = new Claims(world.store, world.space)
+    const id = await claims.add('order:1')
+    const { page } = await visit(await world.serve())
+    await page.getByRole('link', { name: 'order:1' }).waitFor()
+    await page.getByRole('button', { name: 'Pause the updates' }).click()
+    await claims.release('order:1', id)
+    await page.getByRole('button', { name: 'Continue the updates' }).click()
+    await page.getByRole('heading', { name: 'Nothing is locked' }).waitFor()
+  })
+
+  it('does not say that the store is down when it came back during a pause', async () => {
+    const store = new InterceptedStore(memory())
+    const world = worldOn(store)
+    await world.on('api-1').mutex('order:42').acquire()
+    const { page } = await visit(await world.serve())
+    await page.getByRole('link', { name: 'order:42' }).waitFor()
+    store.cut('inspect')
+    await page.getByRole('alert').getByText('The store does not answer.').waitFor()
+    await page.getByRole('button', { name: 'Pause the updates' }).click()
+    store.heal()
+    // Somebody else has seen that it is back, so no stream is told.
+    const total = "fetch('api/resources').then((answer) => answer.json()).then((list) => list.total)"
+    await expect.poll(() => page.evaluate(total)).toBe(1)
+    await page.getByRole('button', { name: 'Continue the updates' }).click()
+    await until(page, "document.querySelector('.banner') === null")
   })
 
   it('says that its server is gone, and connects again', async () => {
