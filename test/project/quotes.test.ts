@@ -55,6 +55,9 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
     'kept for {primitives/barrier.ts RETENTION_MS d} days',
     'after `storeTimeout` ({primitives/holdfast.ts storeTimeout} s)',
   ],
+  'docs/conformance.md': [
+    'after {testing/conformance/cases.ts CASE_LIMIT_MS s} seconds, or after {testing/conformance/cases.ts HEAVY_LIMIT_MS s} seconds',
+  ],
   'docs/web-locks.md': ['at most {base/names.ts MAX_NAME_BYTES} bytes'],
   'docs/design.md': [
     'capacity 2^{contract/constants.ts EXCLUSIVE log2}',
