@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
@@ -94,27 +94,6 @@ describe('the examples in the README, the docs and the doc comments', () => {
     expect(runs.length).toBeGreaterThan(0)
   })
 })
-
-it.each(pages)('every link of %s leads to a file, and to a heading of it', (page) => {
-  const text = readFileSync(join(root, page), 'utf8')
-  const links = [...text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
-  const broken = links.filter(([, file, heading]) => {
-    const target = file ? join(root, dirname(page), file) : join(root, page)
-    return !existsSync(target) || (heading !== undefined && !headingsIn(target).includes(heading))
-  })
-  expect(broken.map(([link]) => link)).toEqual([])
-})
-
-/** The headings of a page, in the form in which links name them. */
-function headingsIn(page: string): string[] {
-  const headings = [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].map((match) => match[1] ?? '')
-  return headings.map((heading) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\w\s-]/g, '')
-      .replace(/\s/g, '-'),
-  )
-}
 
 interface Outcome {
   output: string
