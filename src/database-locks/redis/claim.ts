@@ -24,7 +24,7 @@ export interface PeerClaim {
   renew(leaseMs: number): Promise<boolean>
   /** Resolves with whether the lock was still held. */
   release(): Promise<boolean>
-  /** Removes what an attempt may have left: a lock whose grant was not heard of, a place in line. */
+  /** Removes what an attempt may have left: a lock whose grant was not heard, a place in line. */
   leave(): Promise<unknown>
   /** Whether a waiter has a place in line on the server. */
   readonly hasPlace: boolean

@@ -143,8 +143,8 @@ export function plainKeyLock(client: RedisClient, options: PlainKeyLockOptions =
 /**
  * The locks of Redisson 4, so that programs in Java and TypeScript share them: each wakes the other
  * by Redisson's channels, and honours its leases and counts. They are no line of Holdfast's, and do
- * not exclude `locks.mutex(…)` of the same name. It takes your own client of one server or Sentinel,
- * which Holdfast does not close. See `docs/sharing-locks.md`.
+ * not exclude `locks.mutex(…)` of the same name. It takes your own client of one server or
+ * Sentinel, which Holdfast does not close. See `docs/sharing-locks.md`.
  *
  * @example
  * ```ts

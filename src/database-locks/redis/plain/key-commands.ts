@@ -3,7 +3,7 @@ import { messageOfError } from '../../../stores/shared/failures.js'
 import type { PeerCalls } from '../calls.js'
 import { deleteKey, renewKey, takeKey } from './scripts.js'
 
-/** The three steps of a lock that is one key. Each resolves with whether the key is, or was, ours. */
+/** The steps of a lock that is one key. Each resolves with whether the key is, or was, ours. */
 export interface KeyCommands {
   take(key: string, token: string, leaseMs: number): Promise<boolean>
   renew(key: string, token: string, leaseMs: number): Promise<boolean>

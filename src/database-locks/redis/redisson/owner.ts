@@ -31,7 +31,7 @@ export function runInside<T>(frame: Omit<Frame, 'parent'>, work: () => Promise<T
   return frames.run({ ...frame, parent: frames.getStore() }, work)
 }
 
-/** The owner around the caller that holds the lock. A hold that was lost or released is not entered. */
+/** The owner around the caller that holds the lock, unless that hold was lost or released. */
 export function ownerAround(client: object, format: RedissonFormat, name: string): RedissonOwner | undefined {
   for (let frame = frames.getStore(); frame; frame = frame.parent)
     if (

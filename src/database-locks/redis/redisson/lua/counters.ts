@@ -32,7 +32,7 @@ redis.call('publish', ARGV[2], redis.call('incrby', KEYS[1], ARGV[1]))
 return 1
 `)
 
-/** Input: KEYS: semaphore; ARGV: permits, channel. Output: 1 if they were set, 0 if there are some. */
+/** Input: KEYS: semaphore; ARGV: permits, channel. Output: 1 if set, 0 if there are some. */
 export const setPermits = scriptOf(`
 if not redis.call('set', KEYS[1], ARGV[1], 'NX') then return 0 end
 redis.call('publish', ARGV[2], ARGV[1])
