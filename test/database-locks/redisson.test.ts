@@ -122,6 +122,22 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     expect(await server.cli('exists', 'door')).toBe('0')
   })
 
+  it('a nested call that fails does not keep the lock', async () => {
+    const lock = openLocks().mutex('door')
+    await lock.run(async () => {
+      await rejectsWith('ABORTED', lock.acquire({ signal: AbortSignal.abort() }))
+    })
+    expect(await server.cli('exists', 'door')).toBe('0')
+  })
+
+  it('a nested hold that outlives the run keeps the lock', async () => {
+    const lock = openLocks().mutex('door')
+    const inner = await lock.run(() => lock.acquire())
+    expect(await lock.tryAcquire()).toBeNull()
+    expect(await inner.release()).toBe(true)
+    expect(await server.cli('exists', 'door')).toBe('0')
+  })
+
   it('a nested call does not bring an outer hold back that the server has lost', async () => {
     const lock = openLocks().mutex('door')
     const running = lock.run(
@@ -258,26 +274,26 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
   it('ends a wait when its signal aborts, and leaves no timer and no waiter behind', async () => {
     const env = new CountingEnv()
     const locks = openLocks(undefined, { env })
-    const hold = await locks.mutex('door').acquire()
+    const hold = await locks.mutex('abort-door').acquire()
     const controller = new AbortController()
     const { signal } = controller
     const held = env.activeTimers
     const waits = Array.from({ length: 20 }, () =>
-      rejectsWith('ABORTED', locks.mutex('door').acquire({ signal })),
+      rejectsWith('ABORTED', locks.mutex('abort-door').acquire({ signal })),
     )
-    const latch = locks.latch('ready')
+    const latch = locks.latch('abort-ready')
     await latch.trySetCount(1)
     waits.push(rejectsWith('ABORTED', latch.wait({ signal })))
     await eventually(
       'subscriptions',
-      async () => (await lines('pubsub', 'channels', 'redisson*')).length === 2,
+      async () => (await lines('pubsub', 'channels', '*abort-*')).length === 2,
     )
     controller.abort()
     await Promise.all(waits)
     // One for each of two channels, which stay for a while, and one for the ping of the connection.
     await eventually('few timers', () => env.activeTimers <= held + 3)
     await hold.release()
-    await (await locks.mutex('door').acquire()).release()
+    await (await locks.mutex('abort-door').acquire()).release()
   })
 
   it('refuses what Redisson would not understand', async () => {

@@ -66,9 +66,11 @@ describeWithPeer('redisson', 'locks shared with Redisson', (crew) => {
     const peer = await crew.ownPeer('redisson')
     const since = now()
     for (const kind of LOCKS) await peer.ask('a', 'lock', kind, `killed-${kind}`, SHORT_LEASE_MS)
+    await peer.ask('a', 'lock', 'read', 'killed-read', SHORT_LEASE_MS)
     peer.kill()
     const holds = await Promise.all(LOCKS.map((kind) => lockOf(kind, `killed-${kind}`).acquire()))
     expect(now() - since).toBeGreaterThanOrEqual(SHORT_LEASE_MS)
+    holds.push(await lockOf('write', 'killed-read').acquire())
     for (const hold of holds) expect(await hold.release()).toBe(true)
   })
 
@@ -76,8 +78,10 @@ describeWithPeer('redisson', 'locks shared with Redisson', (crew) => {
     const [peer, ours] = [await crew.peer('redisson'), await crew.ownPeer('ours')]
     const since = now()
     for (const kind of LOCKS) await ours.ask('a', 'lock', kind, `ours-${kind}`, SHORT_LEASE_MS)
+    await ours.ask('a', 'lock', 'read', 'ours-read', SHORT_LEASE_MS)
     ours.kill()
     for (const kind of LOCKS) await peer.ask('a', 'lock', kind, `ours-${kind}`, 0)
+    await peer.ask('a', 'lock', 'write', 'ours-read', 0)
     expect(now() - since).toBeGreaterThanOrEqual(SHORT_LEASE_MS)
     for (const kind of LOCKS) await peer.ask('a', 'unlock', kind, `ours-${kind}`)
   })

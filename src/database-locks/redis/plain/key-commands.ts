@@ -11,7 +11,7 @@ export interface KeyCommands {
 }
 
 /** By Lua, on every server. */
-class ScriptedKeyCommands implements KeyCommands {
+export class ScriptedKeyCommands implements KeyCommands {
   readonly #calls: PeerCalls
 
   constructor(calls: PeerCalls) {
@@ -79,8 +79,13 @@ export async function keyCommandsOf(calls: PeerCalls, key: string, token: string
       await calls.command(...deleteWords(command, key, token))
       return new NativeKeyCommands(calls, command)
     } catch (error) {
-      const message = messageOfError(error)
-      if (!/unknown command/i.test(message) && !isForbidden(message)) throw error
+      if (!isMissing(error)) throw error
     }
   return new ScriptedKeyCommands(calls)
+}
+
+/** Whether the server has no such command or option, or the user may not use it. */
+export function isMissing(error: unknown): boolean {
+  const message = messageOfError(error)
+  return /unknown command|syntax error/i.test(message) || isForbidden(message)
 }

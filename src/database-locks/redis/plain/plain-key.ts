@@ -10,7 +10,7 @@ import type { PeerClaim, PeerGrant, TakeAnswer } from '../claim.js'
 import { PeerHold } from '../hold.js'
 import { PeerLock, type PeerLockKind } from '../lock.js'
 import { type PeerRequest, readLease } from '../options.js'
-import { type KeyCommands, keyCommandsOf } from './key-commands.js'
+import { isMissing, type KeyCommands, keyCommandsOf, ScriptedKeyCommands } from './key-commands.js'
 
 export interface PlainKeyLockOptions {
   /** What the key of a lock has before its name. Default: nothing, so the name is the key. */
@@ -87,8 +87,21 @@ class KnownKeyCommands {
     this.calls = calls
   }
 
+  async use(key: string, token: string, work: (commands: KeyCommands) => Promise<boolean>): Promise<boolean> {
+    const commands = await this.#get(key, token)
+    try {
+      return await work(commands)
+    } catch (error) {
+      if (commands instanceof ScriptedKeyCommands || !isMissing(error)) throw error
+      // After a fail-over, an older server may answer.
+      const scripted = new ScriptedKeyCommands(this.calls)
+      this.#known = Promise.resolve(scripted)
+      return work(scripted)
+    }
+  }
+
   /** A failure to ask is forgotten: the next call asks again. */
-  get(key: string, token: string): Promise<KeyCommands> {
+  #get(key: string, token: string): Promise<KeyCommands> {
     if (this.#known) return this.#known
     const asking = keyCommandsOf(this.calls, key, token)
     this.#known = asking
@@ -116,25 +129,25 @@ class PlainKeyClaim implements PeerClaim {
   }
 
   async take({ leaseMs }: PeerRequest): Promise<TakeAnswer> {
-    const commands = await this.#commands.get(this.#key, this.#token)
-    if (await commands.take(this.#key, this.#token, leaseMs)) return { isGranted: true, fence: null }
+    if (await this.#use((commands) => commands.take(this.#key, this.#token, leaseMs)))
+      return { isGranted: true, fence: null }
     return { isGranted: false, retryMs: this.#pollMs * (0.5 + this.#env.random() / 2) }
   }
 
-  async renew(leaseMs: number): Promise<boolean> {
-    return (await this.#get()).renew(this.#key, this.#token, leaseMs)
+  renew(leaseMs: number): Promise<boolean> {
+    return this.#use((commands) => commands.renew(this.#key, this.#token, leaseMs))
   }
 
-  async release(): Promise<boolean> {
-    const commands = await this.#get()
-    return this.#commands.calls.wasHeld(() => commands.delete(this.#key, this.#token))
+  release(): Promise<boolean> {
+    const remove = (): Promise<boolean> => this.#use((commands) => commands.delete(this.#key, this.#token))
+    return this.#commands.calls.wasHeld(remove)
   }
 
   leave(): Promise<boolean> {
     return this.release()
   }
 
-  #get(): Promise<KeyCommands> {
-    return this.#commands.get(this.#key, this.#token)
+  #use(work: (commands: KeyCommands) => Promise<boolean>): Promise<boolean> {
+    return this.#commands.use(this.#key, this.#token, work)
   }
 }

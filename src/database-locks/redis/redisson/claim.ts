@@ -14,8 +14,8 @@ export class RedissonClaim implements PeerClaim {
   #owner: RedissonOwner
   /** Whether the owner held the lock before. */
   #isNested: boolean
-  /** The number of this entry of its owner. */
-  #entry: number
+  /** The number of this entry of its owner, from the first attempt on. */
+  #entry: number | undefined
   /** The entries of the owner after this one was released. */
   #remaining: number | undefined
   #keepMs = 0
@@ -27,7 +27,6 @@ export class RedissonClaim implements PeerClaim {
     const around = ownerAround(client, format, name)
     this.#isNested = around !== undefined
     this.#owner = around ?? client.createOwner()
-    this.#entry = ++this.#owner.entries[format.entry]
   }
 
   get owner(): RedissonOwner {
@@ -45,14 +44,15 @@ export class RedissonClaim implements PeerClaim {
       return this.take(request)
     }
     if (status === 'busy') return { isGranted: false, retryMs: this.#client.retryMs(Number(number)) }
-    // A writer's release, or a free permit, may be for more than one.
+    // The next waiter may be a reader, too.
     if (this.#format.entry === 'read') this.#client.wakeUps.wakeFirst(this.#channel)
     return { isGranted: true, fence: number === undefined ? null : Number(number) }
   }
 
   #send({ leaseMs, waitMs }: PeerRequest): Promise<string> {
     const { calls, fairWaitMs } = this.#client
-    const { take, keys, leaveLine } = this.#format
+    const { take, keys, leaveLine, entry } = this.#format
+    this.#entry ??= ++this.#owner.entries[entry]
     const args = [leaseMs, this.#owner.id, this.#entry, this.#isNested ? 1 : 0]
     if (leaveLine) {
       this.#keepMs = waitMs === 0 ? 0 : Math.ceil(waitMs < Infinity ? waitMs : fairWaitMs)
@@ -65,7 +65,7 @@ export class RedissonClaim implements PeerClaim {
   #beginAnew(): void {
     this.#owner = this.#client.createOwner()
     this.#isNested = false
-    this.#entry = ++this.#owner.entries[this.#format.entry]
+    this.#entry = undefined
   }
 
   get #channel(): string {
