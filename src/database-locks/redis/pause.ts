@@ -16,7 +16,7 @@ export class Pause {
     this.#end()
   }
 
-  /** Takes a wake-up back that was not used. Resolves with whether there was one. */
+  /** Takes a wake-up back that was not used. Returns whether there was one. */
   takeWakeUp(): boolean {
     const wasWoken = this.#isWoken
     this.#isWoken = false
