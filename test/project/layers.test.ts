@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const SHARED_BY_STORES = ['embedded', 'shared']
 
 /** The databases that have locks of their own beside their store. */
-const DATABASES = ['postgres', 'mysql']
+const DATABASES = ['postgres', 'mysql', 'redis']
 
 /**
  * Locks that are no stores use the pools, the schema and the errors of their database, which its store has. That store's

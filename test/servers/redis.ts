@@ -18,6 +18,8 @@ export interface RedisOptions {
   args?: readonly string[]
   /** A clock of its own in place of the machine's. */
   clock?: WallClock
+  /** Another server with the same options, such as Valkey. */
+  program?: string
 }
 
 /** One redis-server. */
@@ -81,10 +83,13 @@ export function fieldOf(info: string, field: string): string {
   return line.slice(field.length + 1)
 }
 
-function commandOf(server: Server, { persistence = 'none' }: RedisOptions): string[] {
+function commandOf(
+  server: Server,
+  { persistence = 'none', program = 'redis-server' }: RedisOptions,
+): string[] {
   const listen = ['--port', String(server.port), '--bind', '127.0.0.1', '--dir', server.dataFolder]
   const keep = persistence === 'none' ? [] : ['--appendonly', 'yes', '--appendfsync', persistence]
   // A replica is served at once, not after the five seconds in which another one might turn up.
   const quick = ['--repl-diskless-sync-delay', '0']
-  return ['redis-server', ...listen, '--save', '', ...quick, ...keep]
+  return [program, ...listen, '--save', '', ...quick, ...keep]
 }

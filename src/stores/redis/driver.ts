@@ -4,6 +4,8 @@ import type { Script } from './lua/script.js'
 export interface RedisDriver {
   /** Whether a script may only touch the keys of one slot. */
   readonly isCluster: boolean
+  /** What the client itself puts before every key. */
+  readonly keyPrefix: string
   /**
    * Of a client that we have opened: resolves when its connection is lost. The next call opens
    * another client, since one that reconnects by itself would keep the process alive while its

@@ -3,13 +3,31 @@ import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
+import { type PlainKeyLockOptions, PlainKeyLocks } from '../../database-locks/redis/plain/plain-key.js'
+import { type RedissonLockOptions, RedissonLocks } from '../../database-locks/redis/redisson/locks.js'
 import { checkPackage, parseAddress, type RedisAddress } from './address.js'
 import { RedisBackend } from './backend.js'
+import { driverOpener } from './clients.js'
 import { RedisConnection } from './connection.js'
 import type { RedisDriver, Replicas } from './driver.js'
-import { IoredisDriver, isIoredis } from './ioredis.js'
-import { isNodeRedis, NodeRedisDriver } from './node-redis.js'
 import { NO_TLS_THERE, openAddress, type PackageName } from './packages.js'
+
+export type { PeerHold } from '../../database-locks/redis/hold.js'
+export type { PeerLock } from '../../database-locks/redis/lock.js'
+export type { PeerLockOptions } from '../../database-locks/redis/options.js'
+export type { PlainKeyLockOptions, PlainKeyLocks } from '../../database-locks/redis/plain/plain-key.js'
+export type { RedissonLatch, RedissonLatchOptions } from '../../database-locks/redis/redisson/latch.js'
+export type {
+  RedissonFencedHold,
+  RedissonLockOptions,
+  RedissonLocks,
+  RedissonReadWrite,
+} from '../../database-locks/redis/redisson/locks.js'
+export type {
+  RedissonPermits,
+  RedissonSemaphore,
+  RedissonSemaphoreOptions,
+} from '../../database-locks/redis/redisson/semaphore.js'
 
 /**
  * A client that you have: of ioredis 5 or 6, of iovalkey, or of node-redis (`redis` 5 or 6); also a
@@ -101,6 +119,48 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
   return new RedisStore(backend, address ? address.kind === 'cluster' : isCluster(urlOrClient))
 }
 
+/**
+ * Locks that are one key each, set by `SET key token NX PX` and deleted only if the token is still
+ * there: the format of the Redis documentation, of redis-py's `Lock`, redsync and bsm/redislock on
+ * one server, and of more. The format has no line, no fence and no message: waiters poll. It takes
+ * your own client, which Holdfast does not close. See `docs/sharing-locks.md`.
+ *
+ * @example
+ * ```ts
+ * import { plainKeyLock } from 'holdfast/redis'
+ * import { Redis } from 'ioredis'
+ *
+ * const locks = plainKeyLock(new Redis())
+ * await locks.mutex('report').run(async (hold) => {
+ *   await fetch('https://example.com/report', { signal: hold.signal })
+ * })
+ * ```
+ */
+export function plainKeyLock(client: RedisClient, options: PlainKeyLockOptions = {}): PlainKeyLocks {
+  return new PlainKeyLocks(checkClient(client, 'plainKeyLock'), options)
+}
+
+/**
+ * The locks of Redisson 4, so that programs in Java and TypeScript share them: each wakes the other
+ * by Redisson's channels, and honours its leases and counts. They are no line of Holdfast's, and do
+ * not exclude `locks.mutex(…)` of the same name. It takes your own client of one server or
+ * Sentinel, which Holdfast does not close. See `docs/sharing-locks.md`.
+ *
+ * @example
+ * ```ts
+ * import { redissonLock } from 'holdfast/redis'
+ * import { Redis } from 'ioredis'
+ *
+ * const locks = redissonLock(new Redis())
+ * await locks.mutex('order:42').run(async (hold) => {
+ *   await fetch('https://shop.example/orders/42', { signal: hold.signal })
+ * })
+ * ```
+ */
+export function redissonLock(client: RedisClient, options: RedissonLockOptions = {}): RedissonLocks {
+  return new RedissonLocks(checkClient(client, 'redissonLock'), options)
+}
+
 class RedisStore implements Store {
   readonly name = 'redis'
   readonly capabilities: Capabilities
@@ -141,11 +201,13 @@ function opener(from: RedisAddress | string | RedisClient): () => Promise<RedisD
       'redis() takes a URL, such as redis://localhost:6379, or a client of ioredis, redis or iovalkey',
     )
   if ('kind' in from) return () => openAddress(from)
-  if (isIoredis(from)) return async () => new IoredisDriver(from, false)
-  if (isNodeRedis(from)) return async () => new NodeRedisDriver(from, false)
-  throw invalid(
-    'This is no client that Holdfast knows; give a client, Cluster or Sentinel of ioredis, redis (5 or later) or iovalkey, or a URL',
-  )
+  const driverOf = driverOpener(from)
+  return async () => driverOf()
+}
+
+function checkClient(client: unknown, of: string): object {
+  if (typeof client === 'object' && client !== null) return client
+  throw invalid(`${of}() takes a client of ioredis, redis or iovalkey`)
 }
 
 function withOptions(address: RedisAddress, { driver }: RedisOptions): RedisAddress {

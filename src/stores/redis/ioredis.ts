@@ -104,7 +104,7 @@ export class IoredisDriver implements RedisDriver {
   readonly #masterChanges = new MasterChanges()
   readonly #client: IoredisClient | IoredisCluster
   readonly #ownsClient: boolean
-  readonly #keyPrefix: string
+  readonly keyPrefix: string
   #durable: Promise<IoredisClient | IoredisCluster> | undefined
   #nextNode = 0
 
@@ -112,7 +112,7 @@ export class IoredisDriver implements RedisDriver {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
-    this.#keyPrefix = client.options.keyPrefix ?? ''
+    this.keyPrefix = client.options.keyPrefix ?? ''
     this.mayFailOver = isCluster(client) || Boolean(client.options.sentinels)
     this.#losses = lossesOf(client, LOSSES)
     this.#links = linksOf(client, LINKS)
@@ -174,7 +174,7 @@ export class IoredisDriver implements RedisDriver {
   }
 
   async *scan(pattern: string): AsyncIterable<readonly string[]> {
-    const prefix = this.#keyPrefix
+    const prefix = this.keyPrefix
     for (const node of this.#masters()) {
       let cursor = '0'
       do {

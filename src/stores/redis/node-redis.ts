@@ -54,7 +54,7 @@ export class NodeRedisDriver implements RedisDriver {
   readonly #masterChanges = new MasterChanges()
   readonly #client: AnyNodeRedis
   readonly #ownsClient: boolean
-  readonly #keyPrefix: string
+  readonly keyPrefix: string
   #durable: Promise<NodeRedisSingle | NodeRedisCluster> | undefined
   #nextNode = 0
   /** The last call to a Sentinel; it resolves when the next one may be sent. */
@@ -64,7 +64,7 @@ export class NodeRedisDriver implements RedisDriver {
     this.#client = client
     this.#ownsClient = ownsClient
     this.isCluster = isCluster(client)
-    this.#keyPrefix = String(client._keyPrefix ?? '')
+    this.keyPrefix = String(client._keyPrefix ?? '')
     this.mayFailOver = isCluster(client) || isSentinel(client)
     this.#losses = lossesOf(client, LOSSES)
     this.#links = linksOf(client, LINKS)
@@ -132,7 +132,7 @@ export class NodeRedisDriver implements RedisDriver {
   async *scan(pattern: string): AsyncIterable<readonly string[]> {
     for (const node of await this.#masters()) {
       for (let cursor = ''; cursor !== '0'; ) {
-        const portion = await scanOnce(node, cursor || '0', glob(this.#keyPrefix) + pattern)
+        const portion = await scanOnce(node, cursor || '0', glob(this.keyPrefix) + pattern)
         cursor = portion.cursor
         yield portion.keys
       }
@@ -190,7 +190,7 @@ export class NodeRedisDriver implements RedisDriver {
   async #duplicate(): Promise<NodeRedisSingle | NodeRedisCluster> {
     const client = this.#client
     // A Sentinel client puts its prefix before keys itself; the client of its master has none.
-    const overrides = isSentinel(client) ? { keyPrefix: this.#keyPrefix } : {}
+    const overrides = isSentinel(client) ? { keyPrefix: this.keyPrefix } : {}
     const copy = isCluster(client) ? client.duplicate() : connectOnce(await this.#someNode(), overrides)
     for (const event of LOSSES) copy.on(event, () => this.#durableLosses++)
     for (const event of LINKS) copy.on(event, () => this.#durableLinks++)

@@ -1,4 +1,4 @@
-// A service in Java that takes a lock with Curator, says so, and gives it back when told: `java CuratorLock.java HOSTS PATH`.
+// A service in Java that takes a lock with Curator, says so, and gives it back when told: `java CuratorLock.java HOSTS PATH [SESSION_MS]`.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.apache.curator.framework.CuratorFramework;
@@ -9,7 +9,8 @@ import org.apache.curator.retry.RetryOneTime;
 public class CuratorLock {
   public static void main(String[] args) throws Exception {
     BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
-    CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 20_000, 20_000, new RetryOneTime(100));
+    int sessionMs = args.length > 2 ? Integer.parseInt(args[2]) : 20_000;
+    CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], sessionMs, 20_000, new RetryOneTime(100));
     client.start();
     InterProcessMutex lock = new InterProcessMutex(client, args[1]);
     System.out.println("waiting");

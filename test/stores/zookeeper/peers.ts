@@ -60,7 +60,7 @@ export class Peer {
     this.#child.stdin?.write('\n')
   }
 
-  kill(): void {
-    this.#child.kill('SIGKILL')
+  kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' = 'SIGKILL'): void {
+    this.#child.kill(signal)
   }
 }

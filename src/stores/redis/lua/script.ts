@@ -62,11 +62,11 @@ export const messageLua = {
 
 export function defineScript(body: string): Scripts {
   return {
-    byServer: script(SERVER_CLOCK + PRELUDE + body),
-    byCaller: script(CALLERS_CLOCK + PRELUDE + body),
+    byServer: scriptOf(SERVER_CLOCK + PRELUDE + body),
+    byCaller: scriptOf(CALLERS_CLOCK + PRELUDE + body),
   }
 }
 
-function script(text: string): Script {
+export function scriptOf(text: string): Script {
   return { sha: createHash('sha1').update(text).digest('hex'), text }
 }

@@ -1,0 +1,96 @@
+import { aborted, checkSignal, listenToAbort } from '../../../base/abort.js'
+import type { Duration } from '../../../base/duration.js'
+import { HoldfastError, invalid } from '../../../base/errors.js'
+import { nothing } from '../../../base/nothing.js'
+import { checkOptions, type OptionNames } from '../../../base/options.js'
+import { ANSWER_MS, readWait } from '../../limits.js'
+import { answered, untilAnswered } from '../answers.js'
+import { Pause } from '../pause.js'
+import type { RedissonClient } from './client.js'
+import { countDown, readNumber, setCount } from './lua/counters.js'
+import { callKey, latchChannel } from './names.js'
+import { everybody } from './wake-ups.js'
+
+export interface RedissonLatchOptions {
+  /** How long to wait until the latch opens. No limit by default. */
+  wait?: Duration | undefined
+  /** Ends the wait with ABORTED when it aborts. */
+  signal?: AbortSignal | undefined
+}
+
+const LATCH_OPTIONS: OptionNames<RedissonLatchOptions> = { wait: true, signal: true }
+
+/** A latch of Redisson. Made by `redissonLock(client).latch(name)`. */
+export class RedissonLatch {
+  /** The name that Redisson knows, too. */
+  readonly name: string
+  readonly #client: RedissonClient
+
+  /** @internal */
+  constructor(name: string, client: RedissonClient) {
+    this.name = name
+    this.#client = client
+  }
+
+  /** Sets the count, unless the latch is counting. Resolves with whether it did. */
+  async trySetCount(count: number): Promise<boolean> {
+    if (!Number.isSafeInteger(count) || count < 1)
+      throw invalid(`count is ${String(count)}, but must be a whole number from 1 on`, this.name)
+    const args = [count, latchChannel(this.name)]
+    return (await this.#answer(() => this.#client.calls.run(setCount, [this.name], ...args))) === '1'
+  }
+
+  /** Counts down by one, and resolves with what is left. At 0 the latch opens, and is forgotten. */
+  async countDown(): Promise<number> {
+    const { calls } = this.#client
+    const keys = [this.name, callKey(this.name, calls.env.id())]
+    return Number(await this.#answer(() => calls.run(countDown, keys, latchChannel(this.name))))
+  }
+
+  /** What is left to count; 0 if the latch is open, or was never set. */
+  async count(): Promise<number> {
+    return Number(await this.#answer(() => this.#client.calls.run(readNumber, [this.name])))
+  }
+
+  /** Resolves when the latch is open. Throws ACQUIRE_TIMEOUT when the wait is over. */
+  async wait(options: RedissonLatchOptions = {}): Promise<void> {
+    const { wait, signal } = checkOptions(options, LATCH_OPTIONS, "{ wait: '1m' }")
+    const { env } = this.#client.calls
+    const deadline = env.now() + readWait(wait)
+    if (checkSignal(signal)?.aborted) throw aborted(this.name, signal)
+    if ((await this.count()) === 0) return
+    const pause = new Pause(env)
+    const unlisten = signal ? listenToAbort(signal, () => pause.wake()) : nothing
+    try {
+      await this.#untilOpen(pause, deadline, signal)
+    } finally {
+      unlisten()
+      this.#client.wakeUps.unlisten(latchChannel(this.name), pause)
+    }
+  }
+
+  async #untilOpen(pause: Pause, deadline: number, signal: AbortSignal | undefined): Promise<void> {
+    const { calls, wakeUps } = this.#client
+    const { env } = calls
+    // A failure is no obstacle: the subscription tries again, and the count is polled meanwhile.
+    const listening = wakeUps.listen(latchChannel(this.name), pause, everybody)
+    await answered(env, ANSWER_MS, listening, signal).catch(nothing)
+    for (;;) {
+      if (signal?.aborted) throw aborted(this.name, signal)
+      if ((await this.count()) === 0) return
+      const leftMs = deadline - env.now()
+      if (leftMs <= 0) throw this.#late()
+      await pause.last(Math.min(leftMs, this.#client.retryMs(-1)))
+    }
+  }
+
+  #late(): HoldfastError {
+    const message = `The latch '${this.name}' did not open within the wait`
+    return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: this.name, store: 'redis' })
+  }
+
+  #answer<T>(call: () => Promise<T>): Promise<T> {
+    const { env } = this.#client.calls
+    return untilAnswered(env, env.now() + ANSWER_MS, ANSWER_MS, call)
+  }
+}
