@@ -22,9 +22,6 @@ const RULES: Readonly<Record<string, Rule>> = {
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['no long sentence', 'wrapped lines'],
   'docs/README.md': ['wrapped lines', 'no odd words'],
-  'docs/dashboard.md': ['no long sentence', 'short table cells', 'wrapped lines', 'no odd words'],
-  'docs/http-api.md': ['wrapped lines'],
-  'docs/server.md': ['wrapped lines'],
   'docs/stores/redis.md': Object.keys(RULES),
 }
 
