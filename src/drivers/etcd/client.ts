@@ -1,10 +1,11 @@
-import { EtcdLease } from './lease.js'
+import { EtcdLease, GRANT } from './lease.js'
 import { EtcdLink } from './link.js'
 import { type EtcdOptions, linkSettings } from './options.js'
 import { type EtcdTransaction, encode, type Key, type RangeOperation, writeTransaction } from './requests.js'
 import {
   type ClusterMember,
   type KeyValue,
+  readLease,
   readMembers,
   readStatus,
   readTransaction,
@@ -66,7 +67,7 @@ export class EtcdClient {
 
   /** The keys of a range. */
   async range(range: Omit<RangeOperation, 'type'>): Promise<{ keys: readonly KeyValue[]; revision: number }> {
-    const { header, results } = await this.transaction({ then: [{ type: 'range', ...range }] })
+    const { header, results } = await this.transaction({ success: [{ type: 'range', ...range }] })
     return { keys: results[0]?.keys ?? [], revision: header.revision }
   }
 
@@ -77,12 +78,12 @@ export class EtcdClient {
 
   /** Writes one key; the revision that did it. */
   async put(key: Key, value: Key): Promise<number> {
-    return (await this.transaction({ then: [{ type: 'put', key, value }] })).header.revision
+    return (await this.transaction({ success: [{ type: 'put', key, value }] })).header.revision
   }
 
   /** Removes one key; whether there was one. */
   async delete(key: Key): Promise<boolean> {
-    return (await this.transaction({ then: [{ type: 'delete', key }] })).results[0]?.count === 1
+    return (await this.transaction({ success: [{ type: 'delete', key }] })).results[0]?.count === 1
   }
 
   /** Tells of every change from a revision on, also over connections that end. Returns what ends it. */
@@ -102,6 +103,12 @@ export class EtcdClient {
     const lease = new EtcdLease({ link: this.#link, env, ttlMs, confirm, onEnd, onClosed })
     this.#leases.add(lease)
     return lease
+  }
+
+  /** The id of a lease that ends after that time, because nobody renews it. */
+  async grant(ttlMs: number): Promise<bigint> {
+    const message = encode((out) => out.int(1, Math.ceil(ttlMs / 1000)))
+    return readLease(await this.#link.call(GRANT, message)).id
   }
 
   /** What the server that we are connected to tells about itself. */

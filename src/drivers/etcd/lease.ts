@@ -1,12 +1,12 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
-import type { GrpcCall } from './connection.js'
+import type { GrpcCall } from './channel.js'
 import { EtcdError } from './errors.js'
 import type { EtcdLink } from './link.js'
 import { encode } from './requests.js'
 import { type LeaseAnswer, readLease } from './responses.js'
 
-const GRANT = '/etcdserverpb.Lease/LeaseGrant'
+export const GRANT = '/etcdserverpb.Lease/LeaseGrant'
 const REVOKE = '/etcdserverpb.Lease/LeaseRevoke'
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive'
 /** A lease is renewed so many times in its length. */
@@ -76,11 +76,13 @@ export class EtcdLease {
   }
 
   /** Renews it. Once this is done, the answer to any later transaction confirms the renewal. */
-  renew(): Promise<void> {
-    if (this.#id === null) return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      const settle = (error?: EtcdError): void => (error ? reject(error) : resolve())
-      this.#send(this.#id ?? 0n, settle)
+  async renew(): Promise<void> {
+    // A request waits for the connection, if there is none.
+    if (!this.#settings.link.isReady) await this.#settings.confirm()
+    const id = this.#id
+    if (id === null) return
+    await new Promise<void>((resolve, reject) => {
+      this.#send(id, (error) => (error ? reject(error) : resolve()))
     })
   }
 
@@ -140,10 +142,7 @@ export class EtcdLease {
   #send(id: bigint, settle: (error?: EtcdError) => void): void {
     const { env, link } = this.#settings
     this.#stream ??= this.#open(id)
-    if (!this.#stream) {
-      link.connect()
-      return settle(new EtcdError('UNAVAILABLE', link.trouble ?? 'There is no connection to etcd yet'))
-    }
+    if (!this.#stream) return settle(new EtcdError('UNAVAILABLE', 'The connection to etcd has ended'))
     const pay = link.owe()
     const answered = (error?: EtcdError): void => {
       pay()

@@ -1,7 +1,7 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
-import { type CallListener, EtcdConnection, type GrpcCall } from './connection.js'
+import { type CallListener, EtcdChannel, type GrpcCall } from './channel.js'
 import { EtcdError } from './errors.js'
 import type { LinkSettings } from './options.js'
 import { encode } from './requests.js'
@@ -23,7 +23,7 @@ export class EtcdLink {
   readonly #settings: LinkSettings
   readonly #calls = new Set<UnaryCall>()
   readonly #openListeners = new Set<OpenListener>()
-  #connection: EtcdConnection | null = null
+  #connection: EtcdChannel | null = null
   /** The connection is open, and we have the token that it may need. */
   #isReady = false
   #token: string | null = null
@@ -41,6 +41,11 @@ export class EtcdLink {
   /** Why calls are not answered; null: they are. */
   get trouble(): string | null {
     return this.#lastFailure?.message ?? null
+  }
+
+  /** There is a connection, ready for calls. */
+  get isReady(): boolean {
+    return this.#isReady
   }
 
   get hostCount(): number {
@@ -100,7 +105,7 @@ export class EtcdLink {
     try {
       // Outside the async context of the caller: the connection serves all callers.
       this.#connection = detached(() => {
-        const connection: EtcdConnection = new EtcdConnection(
+        const connection: EtcdChannel = new EtcdChannel(
           { host, tls, stallTimeoutMs, env },
           { onOpen: () => void this.#onOpen(connection), onEnd: (reason) => this.#onEnd(connection, reason) },
         )
@@ -121,7 +126,7 @@ export class EtcdLink {
     this.#connection?.end(closedError())
   }
 
-  async #onOpen(connection: EtcdConnection): Promise<void> {
+  async #onOpen(connection: EtcdChannel): Promise<void> {
     try {
       await this.#authenticate(connection)
     } catch (error) {
@@ -136,7 +141,7 @@ export class EtcdLink {
     for (const listener of [...this.#openListeners]) listener()
   }
 
-  async #authenticate(connection: EtcdConnection): Promise<void> {
+  async #authenticate(connection: EtcdChannel): Promise<void> {
     const { user } = this.#settings
     if (!user) return
     this.#token = null
@@ -153,7 +158,7 @@ export class EtcdLink {
   }
 
   /** Whether the call is settled by this answer. */
-  #onAnswer(connection: EtcdConnection, call: UnaryCall, error: EtcdError | null): boolean {
+  #onAnswer(connection: EtcdChannel, call: UnaryCall, error: EtcdError | null): boolean {
     if (error === null) {
       this.#failures = 0
       this.#lastFailure = null
@@ -169,13 +174,13 @@ export class EtcdLink {
   }
 
   /** Calls that were refused for their token are sent again with the new one. */
-  async #renewToken(connection: EtcdConnection): Promise<void> {
+  async #renewToken(connection: EtcdChannel): Promise<void> {
     if (!this.#isReady || connection !== this.#connection) return
     this.#isReady = false
     await this.#onOpen(connection)
   }
 
-  #onEnd(connection: EtcdConnection, reason: EtcdError): void {
+  #onEnd(connection: EtcdChannel, reason: EtcdError): void {
     if (connection !== this.#connection) return
     this.#connection = null
     this.#isReady = false

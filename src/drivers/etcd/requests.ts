@@ -48,14 +48,14 @@ export type Operation =
   | { readonly type: 'delete'; readonly key: Key; readonly end?: Key | undefined }
   | ({ readonly type: 'txn' } & EtcdTransaction)
 
-/** All of `then` if every comparison of `if` is true, otherwise all of `else`, in one step. */
+/** All of `success` if every comparison is true, otherwise all of `failure`, in one step. */
 export interface EtcdTransaction {
   /** Left out: always true. */
-  readonly if?: readonly KeyCompare[] | undefined
+  readonly compare?: readonly KeyCompare[] | undefined
   /** Done if every comparison is true. */
-  readonly then: readonly Operation[]
+  readonly success: readonly Operation[]
   /** Done otherwise. */
-  readonly else?: readonly Operation[] | undefined
+  readonly failure?: readonly Operation[] | undefined
 }
 
 const RESULTS = { '=': 0, '>': 1, '<': 2 }
@@ -74,9 +74,9 @@ export function encode(write: (out: ProtoWriter) => void): Buffer {
 }
 
 export function writeTransaction(out: ProtoWriter, transaction: EtcdTransaction): void {
-  for (const compare of transaction.if ?? []) out.message(1, (inner) => writeCompare(inner, compare))
-  for (const operation of transaction.then) out.message(2, (inner) => writeOperation(inner, operation))
-  for (const operation of transaction.else ?? []) out.message(3, (inner) => writeOperation(inner, operation))
+  for (const compare of transaction.compare ?? []) out.message(1, (inner) => writeCompare(inner, compare))
+  for (const operation of transaction.success) out.message(2, (inner) => writeOperation(inner, operation))
+  for (const operation of transaction.failure ?? []) out.message(3, (inner) => writeOperation(inner, operation))
 }
 
 function writeCompare(out: ProtoWriter, { key, end, target, is, value }: KeyCompare): void {

@@ -1,5 +1,5 @@
 import { nothing } from '../../base/nothing.js'
-import type { EtcdConnection, GrpcCall } from './connection.js'
+import type { EtcdChannel, GrpcCall } from './channel.js'
 import { EtcdError } from './errors.js'
 
 /** How often a call is sent again because its token was refused. */
@@ -36,7 +36,7 @@ export class UnaryCall {
 
   /** `onAnswer` tells whether the call is settled; otherwise it will be sent again. */
   send(
-    connection: EtcdConnection,
+    connection: EtcdChannel,
     token: string | null,
     onAnswer: (error: EtcdError | null) => boolean = () => true,
   ): void {

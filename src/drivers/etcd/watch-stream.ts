@@ -1,4 +1,4 @@
-import type { GrpcCall } from './connection.js'
+import type { GrpcCall } from './channel.js'
 import type { EtcdLink } from './link.js'
 import { encode, type Key, toBytes } from './requests.js'
 import { type KeyEvent, readWatch, type WatchAnswer } from './responses.js'

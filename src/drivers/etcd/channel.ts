@@ -30,7 +30,7 @@ interface LinkListener {
   onEnd(reason: EtcdError): void
 }
 
-interface EtcdConnectionSettings {
+interface EtcdChannelSettings {
   readonly host: Host
   readonly tls: SecureClientSessionOptions | null
   readonly stallTimeoutMs: number
@@ -46,9 +46,9 @@ const CHECKS = 4
  * One HTTP/2 connection to one server. It ends when the server owes an answer and sends nothing,
  * even if the socket stays open.
  */
-export class EtcdConnection {
+export class EtcdChannel {
   readonly #session: ClientHttp2Session
-  readonly #settings: EtcdConnectionSettings
+  readonly #settings: EtcdChannelSettings
   readonly #listener: LinkListener
   /** How many answers the server owes. */
   #owed = 0
@@ -58,7 +58,7 @@ export class EtcdConnection {
   #isPinging = false
   #isEnded = false
 
-  constructor(settings: EtcdConnectionSettings, listener: LinkListener) {
+  constructor(settings: EtcdChannelSettings, listener: LinkListener) {
     const { host, tls, env } = settings
     this.#settings = settings
     this.#listener = listener
