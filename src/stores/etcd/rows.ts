@@ -76,6 +76,7 @@ function parse(text: string): ClaimValue | null {
 
 /** The order of the line. Claims that one client made in one transaction have the same revision. */
 export function compareRows(one: ClaimRow, other: ClaimRow): number {
+  if (one.key === other.key) return 0
   return (
     one.createRevision - other.createRevision ||
     (one.value.offset ?? 0) - (other.value.offset ?? 0) ||
