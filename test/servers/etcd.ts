@@ -132,7 +132,11 @@ export async function startEtcdCluster(options: EtcdServerOptions = {}): Promise
   }
 }
 
-function commandOf(server: Server, place: EtcdPlace, { args = [], scheme = 'http' }: EtcdServerOptions): string[] {
+function commandOf(
+  server: Server,
+  place: EtcdPlace,
+  { args = [], scheme = 'http' }: EtcdServerOptions,
+): string[] {
   const url = `${scheme}://${server.address}`
   return [
     ...['etcd', '--name', place.name, '--data-dir', server.dataFolder],

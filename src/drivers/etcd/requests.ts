@@ -76,7 +76,8 @@ export function encode(write: (out: ProtoWriter) => void): Buffer {
 export function writeTransaction(out: ProtoWriter, transaction: EtcdTransaction): void {
   for (const compare of transaction.compare ?? []) out.message(1, (inner) => writeCompare(inner, compare))
   for (const operation of transaction.success) out.message(2, (inner) => writeOperation(inner, operation))
-  for (const operation of transaction.failure ?? []) out.message(3, (inner) => writeOperation(inner, operation))
+  for (const operation of transaction.failure ?? [])
+    out.message(3, (inner) => writeOperation(inner, operation))
 }
 
 function writeCompare(out: ProtoWriter, { key, end, target, is, value }: KeyCompare): void {

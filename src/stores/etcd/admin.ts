@@ -65,7 +65,13 @@ export class EtcdAdmin {
       const compare: KeyCompare[] = [
         { key, target: 'mod', is: '=', value: rows.pinRevision },
         // Nobody has come since. Those who have left do not matter.
-        { key: names.claims(resource), end: names.lineEnd(resource), target: 'mod', is: '<', value: revision + 1 },
+        {
+          key: names.claims(resource),
+          end: names.lineEnd(resource),
+          target: 'mod',
+          is: '<',
+          value: revision + 1,
+        },
       ]
       const change: Operation = pin
         ? { type: 'put', key, value: JSON.stringify(pin) }

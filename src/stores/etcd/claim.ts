@@ -23,8 +23,12 @@ export class EtcdClaim implements SessionClaim {
   readonly line: EtcdLine
   readonly expiry: ClaimExpiry
   readonly calls = new CallQueue()
+  /** The line has the capacity that it declares. */
+  isAccepted = false
   /** A write was not answered. */
   isUncertain = false
+  /** The line is known as it was after the present call was made. */
+  isFresh = false
   readonly #space: EtcdSpace
   #state: EtcdClaimState = 'new'
   /** Its key, as far as we know; null: it has none. */
@@ -59,9 +63,19 @@ export class EtcdClaim implements SessionClaim {
     return this.#row ? fenceOf(this.#row) : 0
   }
 
-  /** Whether others wait for it, as far as the line is known. */
-  get isWanted(): boolean {
-    return this.line.rows.isWanted
+  /** Claims before it were given higher fences than its own, after it came. */
+  get isOvertaken(): boolean {
+    const { jumpRevision } = this.line.rows
+    // The claim that made the jump has the first of its fences.
+    return jumpRevision > 0 && this.fence < firstFence(jumpRevision)
+  }
+
+  /** Whether others wait for it; undefined: the line was not read for the present call. */
+  takeWanted(): boolean | undefined {
+    const { isWanted } = this.line.rows
+    const isKnown = this.isFresh || isWanted
+    this.isFresh = false
+    return isKnown ? isWanted : undefined
   }
 
   isAlive(now: number): boolean {
@@ -84,10 +98,12 @@ export class EtcdClaim implements SessionClaim {
     })
   }
 
-  /** The write that takes over the key, and so the place, of another claim. */
-  prepareOver(row: ClaimRow, lease: bigint): Operation {
+  /** The write that takes over the key, and so the place, of another claim, with that size. */
+  prepareOver(row: ClaimRow, lease: bigint, size: Pick<ClaimValue, 'permits' | 'capacity'>): Operation {
     const attempt = this.#space.session.newAttempt()
-    return this.#write(row.key, lease, { ...this.#newValue(lease, attempt), isLate: true })
+    const { permits, capacity } = size
+    const value = { ...this.#newValue(lease, attempt), permits, capacity, isLate: true } as const
+    return this.#write(row.key, lease, value)
   }
 
   /** What was prepared is written. */
@@ -104,8 +120,8 @@ export class EtcdClaim implements SessionClaim {
 
   /** It is among the claims that hold. */
   onFirst(): void {
-    if (this.#state !== 'waiting' || this.isUncertain || this.#isGettingFence) return
-    if (this.fence > this.line.rows.lastJump) return this.#hold()
+    if (this.#state !== 'waiting' || !this.isAccepted || this.isUncertain || this.#isGettingFence) return
+    if (!this.isOvertaken) return this.#hold()
     this.#isGettingFence = true
     void this.calls.run(() => this.takeLaterFence()).catch(() => {})
   }
@@ -144,12 +160,14 @@ export class EtcdClaim implements SessionClaim {
    * gone.
    */
   async reserve(): Promise<number | null> {
-    const { batch, names } = this.#space
+    const { client, names } = this.#space
     const jump = { type: 'put', key: names.jump(this.request.resource), value: '' } as const
-    const { succeeded, revision } = await batch.run({ compare: [this.#mine()], success: [jump] })
+    const success = [jump, this.#space.listing(this.request.resource)]
+    // By itself, not in a batch: all fences of the revision are this claim's.
+    const { succeeded, header, results } = await client.transaction({ compare: [this.#mine()], success })
     if (succeeded) {
-      this.line.rows.jumpRevision = Math.max(this.line.rows.jumpRevision, revision)
-      return firstFence(revision)
+      this.line.load(results[1]?.keys ?? [], header.revision)
+      return firstFence(header.revision)
     }
     await this.recover()
     return this.#state === 'held' ? this.reserve() : null
@@ -245,8 +263,12 @@ export class EtcdClaim implements SessionClaim {
     if (!row) return false
     const put = this.#write(row.key, this.#lease, value)
     try {
-      const { succeeded, revision } = await this.#space.batch.run({ compare: [this.#mine()], success: [put] })
-      if (succeeded) this.onKey(row.createRevision, revision)
+      // By itself, not in a batch: the fences of the revision are this claim's.
+      const { succeeded, header } = await this.#space.client.transaction({
+        compare: [this.#mine()],
+        success: [put],
+      })
+      if (succeeded) this.onKey(row.createRevision, header.revision)
       else await this.recover()
       return succeeded && this.#state !== 'gone'
     } catch (error) {

@@ -68,6 +68,9 @@ export class EtcdConnection implements Connection {
       const known = beats.map((beat) => this.#inLine(beat, callAt)).filter((claim) => claim !== undefined)
       if (known.length > 0) await this.#space.session.lease.renew()
       await verifyLines(this.#space, known)
+      // Permits that are given back may let others in before the reply.
+      const isShrinking = beats.some(({ permits }) => permits !== undefined)
+      for (const claim of known) claim.isFresh = !isShrinking
       this.#claims.clean()
       return Promise.all(beats.map((beat) => this.#beat(beat, callAt)))
     })

@@ -22,6 +22,7 @@ export class EtcdEntry {
       if (claim.state === 'new') {
         const refusal = await this.#enter(claim)
         if (refusal) return this.#refuse(claim, refusal)
+        claim.isFresh = true
       }
       const refusal = await this.#settled(claim)
       if (refusal) return this.#refuse(claim, refusal)
@@ -47,13 +48,13 @@ export class EtcdEntry {
   async #settled(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
     const { line, request } = claim
     if (claim.state === 'waiting' && claim.row) {
-      // What is known of the line may already tell that it has to wait.
-      if (line.rows.isHeld(claim.row)) await line.reached(claim.row.createRevision)
-      if (!line.rows.agrees(request))
+      await line.reached(claim.row.createRevision)
+      if (!claim.isAccepted && !line.rows.agrees(request))
         return { reason: 'capacity', capacity: line.rows.capacity ?? request.capacity }
+      claim.isAccepted = true
     }
     if (claim.state === 'waiting' && claim.row && line.rows.isHeld(claim.row)) {
-      if (claim.fence <= line.rows.lastJump) await claim.takeLaterFence()
+      if (claim.isOvertaken) await claim.takeLaterFence()
       else claim.onFirst()
     }
     if (claim.state !== 'waiting') return null

@@ -82,8 +82,7 @@ export function etcdFromUrl(rest: string): Store {
   const [username, password] = authority.slice(0, Math.max(at, 0)).split(':').map(decodeURIComponent)
   const options: Record<string, unknown> = at < 0 ? {} : { username, password: password ?? '' }
   for (const [name, value] of new URLSearchParams(query)) {
-    if (!URL_OPTIONS.includes(name))
-      throw invalid(`In the URL of etcd: ${unknownOption(name, URL_OPTIONS)}`)
+    if (!URL_OPTIONS.includes(name)) throw invalid(`In the URL of etcd: ${unknownOption(name, URL_OPTIONS)}`)
     options[name] = name === 'tls' ? tlsOf(value) : value
   }
   return etcd(authority.slice(at + 1).replace(/\/$/, ''), options)
@@ -114,9 +113,9 @@ class EtcdStore implements Store {
     this.#env = options.env ?? systemEnv
     this.#ttlMs = toMs(ttl ?? DEFAULT_TTL_MS, { name: 'ttl', minMs: 1 })
     this.#options = { ...options, stallTimeout: options.stallTimeout ?? this.#ttlMs / STALLS_IN_TTL }
-    if (shared !== undefined && shared !== 'etcdctl') throw invalid(`shared is '${shared}', but must be 'etcdctl'`)
-    this.#names = (space) =>
-      shared ? sharedNames(root ?? '', space) : ownNames(root ?? DEFAULT_ROOT, space)
+    if (shared !== undefined && shared !== 'etcdctl')
+      throw invalid(`shared is '${shared}', but must be 'etcdctl'`)
+    this.#names = (space) => (shared ? sharedNames(root ?? '', space) : ownNames(root ?? DEFAULT_ROOT, space))
     // Wrong options are told here, and not at the first call.
     linkSettings(servers, this.#options)
   }

@@ -11,7 +11,8 @@ export async function verifyLines(space: EtcdSpace, claims: readonly EtcdClaim[]
   await Promise.all(claims.filter((claim) => claim.isUncertain).map((claim) => recover(claim)))
   const lines = [...new Set(claims.map(({ line }) => line))]
   const groups: EtcdLine[][] = []
-  for (let from = 0; from < lines.length; from += MOST_LINES) groups.push(lines.slice(from, from + MOST_LINES))
+  for (let from = 0; from < lines.length; from += MOST_LINES)
+    groups.push(lines.slice(from, from + MOST_LINES))
   // Without lines it is just the question whether the servers answer.
   if (groups.length === 0) groups.push([])
   await Promise.all(groups.map((group) => verify(space, group)))

@@ -16,7 +16,8 @@ export function beatReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): H
 }
 
 function holdOf(space: EtcdSpace, claim: EtcdClaim, callAt: number): Omit<Held, 'status'> {
-  return { fence: claim.fence, leaseMs: leftMs(space, claim, callAt), isWanted: claim.isWanted }
+  const [fence, leaseMs, isWanted] = [claim.fence, leftMs(space, claim, callAt), claim.takeWanted()]
+  return isWanted === undefined ? { fence, leaseMs } : { fence, leaseMs, isWanted }
 }
 
 function waitingReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): Waiting {

@@ -24,6 +24,8 @@ export class EtcdSpace {
   readonly push: (news: Push) => void
   readonly session: EtcdSession
   readonly batch: TransactionBatch
+  /** The length of the lease that was asked for. */
+  readonly askedTtlMs: number
   /** The lines in which this client has claims. */
   readonly #lines = new Map<string, EtcdLine>()
 
@@ -32,6 +34,7 @@ export class EtcdSpace {
     this.env = env
     this.names = names
     this.push = push
+    this.askedTtlMs = ttlMs
     this.session = new EtcdSession(client, names, ttlMs, onLeaseEnd)
     this.batch = new TransactionBatch(client)
   }

@@ -52,7 +52,8 @@ export class EtcdStates {
       success: [change],
       failure: [{ type: 'range', key }],
     })
-    if (succeeded) return { written: true, current: value === null ? null : { value, version: header.revision } }
+    if (succeeded)
+      return { written: true, current: value === null ? null : { value, version: header.revision } }
     const found = results[0]?.keys[0]
     return { written: false, current: found ? toValue(found) : null }
   }

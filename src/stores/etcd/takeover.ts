@@ -63,7 +63,7 @@ export async function steal(space: EtcdSpace, claim: EtcdClaim): Promise<Refusal
     if (!rows.agrees(claim.request)) return { reason: 'capacity', capacity: rows.capacity ?? capacity }
     const { holds } = rows
     const place = holds.find(({ isOwn }) => isOwn)
-    const put = place ? claim.prepareOver(place, lease) : claim.prepare(lease, 0)
+    const put = place ? claim.prepareOver(place, lease, claim.request) : claim.prepare(lease, 0)
     const removed = holds.filter((row) => row !== place)
     const removals = removed.map(({ key }): Operation => ({ type: 'delete', key }))
     if (await takePlace(space, claim, { put, place, unchanged: holds, removals })) return null
@@ -84,7 +84,7 @@ export async function adopt(
     const place = rows.holds.find((row) => row.value.id === adopts.id && fenceOf(row) === adopts.fence)
     // A hold that shrank after it was exported has fewer permits now: the rest may belong to others.
     if (!place || permits > place.value.permits) return { reason: 'gone' }
-    const put = claim.prepareOver(place, lease)
+    const put = claim.prepareOver(place, lease, place.value)
     if (await takePlace(space, claim, { put, place, unchanged: [place], removals: [] })) return null
   }
   throw askAgain(`The hold of '${resource}' changed too often to be adopted`)
@@ -117,6 +117,7 @@ async function takePlace(space: EtcdSpace, claim: EtcdClaim, taking: Taking): Pr
     return false
   }
   for (const { key } of unchanged) claim.line.own(key)?.lose()
+  claim.isAccepted = true
   claim.onKey(place?.createRevision ?? answer.revision, answer.revision)
   claim.line.load(answer.results.at(-1)?.keys ?? [], answer.revision)
   return true

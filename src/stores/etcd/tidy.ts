@@ -4,7 +4,11 @@ import type { EtcdNames } from './names.js'
 import type { ClaimRow } from './rows.js'
 
 /** Removes what tells about claims that have all left the line, when `leaving` leaves it, too. */
-export function tidyOperations(names: EtcdNames, { resource, rows }: EtcdLine, leaving: ClaimRow): Operation[] {
+export function tidyOperations(
+  names: EtcdNames,
+  { resource, rows }: EtcdLine,
+  leaving: ClaimRow,
+): Operation[] {
   const { jumpRevision, pin, pinRevision } = rows
   if (jumpRevision === 0 && pin?.heldUpTo === undefined) return []
   const isOlder = (revision: number) =>
