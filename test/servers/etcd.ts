@@ -12,6 +12,8 @@ export interface EtcdServerOptions {
   args?: readonly string[]
   /** Of the address for clients. Default: `http`. */
   scheme?: 'http' | 'https'
+  /** Further arguments of etcdctl. */
+  ctl?: readonly string[]
 }
 
 interface EtcdPlace {
@@ -26,6 +28,7 @@ interface EtcdPlace {
 /** One etcd server, alone or as a member of three. */
 export class EtcdServer extends Server {
   readonly #scheme: string
+  readonly #ctl: readonly string[]
 
   constructor(port: number, place: EtcdPlace, options: EtcdServerOptions = {}) {
     const { scheme = 'http' } = options
@@ -39,6 +42,7 @@ export class EtcdServer extends Server {
       port,
     )
     this.#scheme = scheme
+    this.#ctl = options.ctl ?? []
   }
 
   get url(): string {
@@ -47,10 +51,14 @@ export class EtcdServer extends Server {
 
   /** What etcdctl prints: `await server.ctl('get', 'a')`. */
   async ctl(...args: readonly string[]): Promise<string> {
-    const { stdout } = await run('etcdctl', ['--endpoints', `${this.#scheme}://${this.address}`, ...args], {
-      env: { ...process.env, ETCDCTL_API: '3' },
-      timeout: 10_000,
-    })
+    const { stdout } = await run(
+      'etcdctl',
+      ['--endpoints', `${this.#scheme}://${this.address}`, ...this.#ctl, ...args],
+      {
+        env: { ...process.env, ETCDCTL_API: '3' },
+        timeout: 10_000,
+      },
+    )
     return stdout
   }
 

@@ -36,7 +36,7 @@ function isAwaited(locks: Holdfast): Promise<void> {
 /** One client holds, another waits; both must not notice what happens to the servers meanwhile. */
 async function survives(
   { address, members }: { address: string; members: readonly EtcdServer[] },
-  harm: () => Promise<unknown> | void,
+  harm: () => unknown,
 ): Promise<void> {
   const [one, other] = [locksAt(address), locksAt(address)]
   const hold = await one.mutex('door').acquire()

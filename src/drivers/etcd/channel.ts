@@ -52,17 +52,16 @@ export class EtcdChannel {
   readonly #listener: LinkListener
   /** How many answers the server owes. */
   #owed = 0
-  #heardAt: number
+  /** Checks in a row without a word. Not a time: we may have been paused ourselves. */
+  #silentChecks = 0
   #cancelCheck: Cancel = nothing
   #isChecking = false
-  #isPinging = false
   #isEnded = false
 
   constructor(settings: EtcdChannelSettings, listener: LinkListener) {
-    const { host, tls, env } = settings
+    const { host, tls } = settings
     this.#settings = settings
     this.#listener = listener
-    this.#heardAt = env.now()
     const scheme = tls === null ? 'http' : 'https'
     this.#session = connect(`${scheme}://${addressOf(host)}`, {
       ...tls,
@@ -98,7 +97,7 @@ export class EtcdChannel {
 
   /** The server owes one more answer. */
   owe(): void {
-    if (this.#owed++ === 0) this.#heardAt = this.#settings.env.now()
+    if (this.#owed++ === 0) this.#silentChecks = 0
     if (!this.#isChecking) this.#check()
   }
 
@@ -161,8 +160,7 @@ export class EtcdChannel {
   }
 
   #hear(): void {
-    this.#heardAt = this.#settings.env.now()
-    this.#isPinging = false
+    this.#silentChecks = 0
   }
 
   /** Runs while answers are owed. */
@@ -170,19 +168,19 @@ export class EtcdChannel {
     const { env, stallTimeoutMs } = this.#settings
     this.#isChecking = this.#owed > 0 && !this.#isEnded
     if (!this.#isChecking) return
-    const silentMs = env.now() - this.#heardAt
-    if (silentMs > stallTimeoutMs) {
+    if (this.#silentChecks++ === CHECKS) {
       this.#isChecking = false
-      return this.end(this.#failure(`has not answered for ${Math.round(silentMs)} ms`))
+      return this.end(this.#failure(`has not answered for ${stallTimeoutMs} ms`))
     }
     // A server that lives answers a ping, also while it waits for its leader.
-    if (silentMs > stallTimeoutMs / 2 && !this.#isPinging && !this.#session.connecting) {
-      this.#isPinging = true
-      this.#session.ping((error) => {
-        if (!error) this.#hear()
-      })
-    }
+    if (this.#silentChecks === CHECKS / 2 && !this.#session.connecting) this.#ping()
     this.#cancelCheck = env.timer(stallTimeoutMs / CHECKS, () => this.#check(), { keepAlive: true })
+  }
+
+  #ping(): void {
+    this.#session.ping((error) => {
+      if (!error) this.#hear()
+    })
   }
 
   #failure(what: string, cause?: Error): EtcdError {

@@ -10,6 +10,8 @@ import { UnaryCall } from './unary-call.js'
 
 const FIRST_RETRY_MS = 50
 const LONGEST_RETRY_MS = 1000
+/** A timer that is so much later than asked for tells of a pause of this process. */
+const PAUSE_MS = 100
 const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate'
 /** The token is too old, or was made before the users were changed. */
 const TOKEN_ENDED = /invalid auth token|revision in header is old/
@@ -32,6 +34,7 @@ export class EtcdLink {
   #cancelRetry: Cancel = nothing
   #isRetrying = false
   #cancelDeadline: Cancel | null = null
+  #graceUntil = -Infinity
   #isClosed = false
 
   constructor(settings: LinkSettings) {
@@ -208,16 +211,20 @@ export class EtcdLink {
     const [oldest] = this.#calls
     if (!oldest) return
     const { env } = this.#settings
+    const dueAt = Math.max(oldest.deadlineAt, this.#graceUntil)
     const onTime = (): void => {
       this.#cancelDeadline = null
       const now = env.now()
+      // We were paused ourselves: the answers may have arrived, and are read before the next timer.
+      if (now - dueAt > PAUSE_MS) this.#graceUntil = now + PAUSE_MS
+      if (now < this.#graceUntil) return this.#setDeadline()
       for (const call of [...this.#calls]) {
         if (call.deadlineAt > now) break
         call.fail(this.#lateError(call))
       }
       this.#setDeadline()
     }
-    this.#cancelDeadline = env.timer(oldest.deadlineAt - env.now(), onTime, { keepAlive: true })
+    this.#cancelDeadline = env.timer(dueAt - env.now(), onTime, { keepAlive: true })
   }
 
   #lateError(call: UnaryCall): EtcdError {

@@ -3,18 +3,21 @@ import { ProtoWriter } from './protobuf.js'
 /** A key: text, as UTF-8, or bytes. */
 export type Key = string | Uint8Array
 
-/** What of a key is compared, in a transaction. A missing key has revisions and a lease of 0. */
+/**
+ * What of a key is compared, in a transaction. A missing key has revisions and a lease of 0; its value
+ * compares with nothing.
+ */
 export interface KeyCompare {
   /** The key; with `end`, every key from here to before that one. */
   readonly key: Key
   /** Where the range of keys ends. Left out: just this key. */
   readonly end?: Key | undefined
-  /** `create`, `mod`: its revisions. `lease`: the lease that it is attached to. */
-  readonly target: 'create' | 'mod' | 'lease'
+  /** `create`, `mod`: its revisions. `lease`: the lease that it is attached to. `value`: by its bytes. */
+  readonly target: 'create' | 'mod' | 'lease' | 'value'
   /** `=`: the same as the value. `<`, `>`: below or above it. */
   readonly is: '=' | '<' | '>'
   /** What it is compared with. */
-  readonly value: number | bigint
+  readonly value: number | bigint | Key
 }
 
 /** Reads keys. */
@@ -59,9 +62,9 @@ export interface EtcdTransaction {
 }
 
 const RESULTS = { '=': 0, '>': 1, '<': 2 }
-const TARGETS = { create: 1, mod: 2, lease: 4 }
+const TARGETS = { create: 1, mod: 2, value: 3, lease: 4 }
 /** Where the value of a comparison stands, by its target. */
-const VALUE_FIELDS = { create: 5, mod: 6, lease: 8 }
+const VALUE_FIELDS = { create: 5, mod: 6, value: 7, lease: 8 }
 const END_FIELD = 64
 const OPERATION_FIELDS = { range: 1, put: 2, delete: 3, txn: 4 }
 const [ASCENDING, DESCENDING] = [1, 2]
@@ -82,7 +85,9 @@ export function writeTransaction(out: ProtoWriter, transaction: EtcdTransaction)
 
 function writeCompare(out: ProtoWriter, { key, end, target, is, value }: KeyCompare): void {
   out.int(1, RESULTS[is]).int(2, TARGETS[target]).bytes(3, toBytes(key))
-  out.int(VALUE_FIELDS[target], value)
+  const isNumber = typeof value === 'number' || typeof value === 'bigint'
+  if (isNumber) out.int(VALUE_FIELDS[target], value)
+  else out.bytes(VALUE_FIELDS[target], toBytes(value))
   if (end !== undefined) out.bytes(END_FIELD, toBytes(end))
 }
 

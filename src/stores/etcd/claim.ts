@@ -3,7 +3,7 @@ import type { KeyCompare, KeyValue, Operation } from '../../drivers/etcd/index.j
 import { CallQueue } from '../shared/call-queue.js'
 import { ClaimExpiry } from '../shared/claim-expiry.js'
 import type { SessionClaim } from '../shared/claim-table.js'
-import { isUncertain } from './failures.js'
+import { askAgain, isUncertain } from './failures.js'
 import type { EtcdLine } from './line.js'
 import { type ClaimRow, type ClaimValue, fenceOf, firstFence, rowOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
@@ -85,6 +85,15 @@ export class EtcdClaim implements SessionClaim {
   /** The key is still this claim's. */
   owns(row: ClaimRow | undefined): boolean {
     return row !== undefined && row.value.attempt === this.#row?.value.attempt
+  }
+
+  /**
+   * Throws if the claim was lost with the lease. A key on the next lease would bar the line, and
+   * nobody would know of it.
+   */
+  checkWanted(): void {
+    if (this.#state === 'gone')
+      throw askAgain(`The lease ended before '${this.request.resource}' was claimed`)
   }
 
   /** The write of a new key at the end of the line. */

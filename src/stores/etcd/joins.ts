@@ -71,6 +71,7 @@ export class LineJoins {
     for (let count = 1; count <= MOST_REFUSALS; count++) {
       const ready = session.ready()
       const lease = typeof ready === 'bigint' ? ready : await ready
+      for (const claim of claims) claim.checkWanted()
       const puts = this.#puts(claims, lease)
       const reads = this.#line.isWatched ? [] : [this.#space.listing(this.#line.resource)]
       try {

@@ -22,6 +22,7 @@ export async function tryJoin(space: EtcdSpace, claim: EtcdClaim): Promise<Refus
   for (let count = 1; count <= MOST_CONFLICTS; count++) {
     const { session } = space
     const lease = await session.ready()
+    claim.checkWanted()
     const put = claim.prepare(lease, 0)
     const listing = space.listing(resource)
     const answer = await write(space, claim, {
@@ -59,6 +60,7 @@ export async function steal(space: EtcdSpace, claim: EtcdClaim): Promise<Refusal
   const { resource, capacity } = claim.request
   for (let count = 1; count <= MOST_CONFLICTS; count++) {
     const lease = await space.session.ready()
+    claim.checkWanted()
     const { rows } = await space.list(resource)
     if (!rows.agrees(claim.request)) return { reason: 'capacity', capacity: rows.capacity ?? capacity }
     const { holds } = rows
@@ -80,6 +82,7 @@ export async function adopt(
   const { resource, permits } = claim.request
   for (let count = 1; count <= MOST_CONFLICTS; count++) {
     const lease = await space.session.ready()
+    claim.checkWanted()
     const { rows } = await space.list(resource)
     const place = rows.holds.find((row) => row.value.id === adopts.id && fenceOf(row) === adopts.fence)
     // A hold that shrank after it was exported has fewer permits now: the rest may belong to others.

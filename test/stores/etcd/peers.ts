@@ -32,9 +32,9 @@ export const KINDS = {
       const lock = `etcdctl --endpoints ${address} lock ${name} -- ${add}`
       return ['sh', '-c', `i=0; while [ $i -lt ${turns} ]; do ${lock} || exit 1; i=$((i + 1)); done`]
     },
+    // Without a command it prints its key, and holds until it is interrupted.
     hold: (address: string, name: string, ttl: string) => [
-      ...['etcdctl', '--endpoints', address, 'lock', '--ttl', ttl, name, '--', 'sh', '-c'],
-      'echo held; cat',
+      ...['etcdctl', '--endpoints', address, 'lock', '--ttl', ttl, name],
     ],
   },
   go: {
@@ -73,8 +73,15 @@ export class EtcdPeer {
     return eventually(`the other one says ${word}`, () => this.said.includes(word), 60_000)
   }
 
+  /** All holders say something when they hold, and nothing before. */
+  holds(): Promise<void> {
+    return eventually('the other one holds', () => this.said !== '', 60_000)
+  }
+
+  /** By the end of its input, or, of etcdctl, by a signal. */
   release(): void {
     this.#child.stdin?.end()
+    if (this.#child.spawnfile === 'etcdctl') this.signal('SIGINT')
   }
 
   signal(signal: NodeJS.Signals): void {
