@@ -12,7 +12,7 @@ import { grpcFrame, MessageSplitter } from './frames.js'
 import { addressOf } from './hosts.js'
 
 /** What becomes of a call. */
-export interface CallListener {
+export interface GrpcListener {
   onMessage(message: Buffer): void
   /** Once. null: it ended well. */
   onEnd(error: EtcdError | null): void
@@ -71,7 +71,7 @@ export class EtcdChannel {
     this.#session.on('error', (error) => this.end(this.#failure('cannot be reached', error)))
     this.#session.on('goaway', () => this.end(this.#failure('ended the connection')))
     this.#session.on('close', () => this.end(this.#failure('closed the connection')))
-    // Whoever waits for an answer keeps the process alive by a timer; an idle connection must not.
+    // A call that waits keeps the process alive by its timer; an idle connection must not.
     this.#session.unref()
     this.owe()
   }
@@ -81,7 +81,7 @@ export class EtcdChannel {
   }
 
   /** Opens a call, for one message or for many. */
-  open(path: string, token: string | null, listener: CallListener): GrpcCall {
+  open(path: string, token: string | null, listener: GrpcListener): GrpcCall {
     const headers = {
       ':method': 'POST',
       ':path': path,
@@ -121,7 +121,7 @@ export class EtcdChannel {
     if (!this.#isEnded) this.#listener.onOpen()
   }
 
-  #follow(stream: ClientHttp2Stream, listener: CallListener): GrpcCall {
+  #follow(stream: ClientHttp2Stream, listener: GrpcListener): GrpcCall {
     const splitter = new MessageSplitter()
     let isOver = false
     let cause: Error | undefined

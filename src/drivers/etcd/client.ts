@@ -19,9 +19,9 @@ const STATUS = '/etcdserverpb.Maintenance/Status'
 const MEMBERS = '/etcdserverpb.Cluster/MemberList'
 
 /**
- * A client of an etcd cluster (3.4 or later), made for locks: it leaves servers that are stalled for
- * another one, continues its watches there, has a deadline for every request, and never repeats one
- * by itself. It connects at the first request.
+ * A client of an etcd cluster (3.4 or later), made for locks: it leaves servers that are stalled
+ * for another one, continues its watches there, has a deadline for every request, and never repeats
+ * one by itself. It connects at the first request.
  *
  * @example
  * ```ts
@@ -86,7 +86,9 @@ export class EtcdClient {
     return (await this.transaction({ success: [{ type: 'delete', key }] })).results[0]?.count === 1
   }
 
-  /** Tells of every change from a revision on, also over connections that end. Returns what ends it. */
+  /**
+   * Tells of every change from a revision on, also over connections that end. Returns what ends it.
+   */
   watch(watch: KeyWatch): () => void {
     return this.#watches.add(watch)
   }

@@ -1,7 +1,7 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
-import { type CallListener, EtcdChannel, type GrpcCall } from './channel.js'
+import { EtcdChannel, type GrpcCall, type GrpcListener } from './channel.js'
 import { EtcdError } from './errors.js'
 import type { LinkSettings } from './options.js'
 import { encode } from './requests.js'
@@ -76,7 +76,7 @@ export class EtcdLink {
    * A call of many messages, on the present connection; null: there is none. A server that ends it
    * is left for another one.
    */
-  stream(path: string, listener: CallListener): GrpcCall | null {
+  stream(path: string, listener: GrpcListener): GrpcCall | null {
     const connection = this.#isReady ? this.#connection : null
     if (!connection) return null
     return connection.open(path, this.#token, {

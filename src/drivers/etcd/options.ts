@@ -10,7 +10,8 @@ export interface EtcdOptions {
   /** How long a request waits for its answer, also while there is no connection. Default: 3 s. */
   requestTimeout?: Duration | undefined
   /**
-   * A server that owes an answer and sends nothing for so long is left for another one. Default: 2 s.
+   * A server that owes an answer and sends nothing for so long is left for another one. Default: 2
+   * s.
    */
   stallTimeout?: Duration | undefined
   /** The user, where authentication is enabled. */

@@ -4,15 +4,18 @@ import { ProtoWriter } from './protobuf.js'
 export type Key = string | Uint8Array
 
 /**
- * What of a key is compared, in a transaction. A missing key has revisions and a lease of 0; its value
- * compares with nothing.
+ * What of a key is compared, in a transaction. A missing key has revisions and a lease of 0; its
+ * value compares with nothing.
  */
 export interface KeyCompare {
   /** The key; with `end`, every key from here to before that one. */
   readonly key: Key
   /** Where the range of keys ends. Left out: just this key. */
   readonly end?: Key | undefined
-  /** `create`, `mod`: its revisions. `lease`: the lease that it is attached to. `value`: by its bytes. */
+  /**
+   * `create`, `mod`: its revisions. `lease`: the lease that it is attached to. `value`: by its
+   * bytes.
+   */
   readonly target: 'create' | 'mod' | 'lease' | 'value'
   /** `=`: the same as the value. `<`, `>`: below or above it. */
   readonly is: '=' | '<' | '>'

@@ -26,7 +26,9 @@ export interface AnswerHeader {
 export interface OperationResult {
   /** Of a read: the keys that were found. */
   readonly keys: readonly KeyValue[]
-  /** Of a read: how many keys the range has, whatever its limit. Of a delete: how many it removed. */
+  /**
+   * Of a read: how many keys the range has, whatever its limit. Of a delete: how many it removed.
+   */
   readonly count: number
   /** Of a transaction: whether its comparisons were true. */
   readonly succeeded: boolean

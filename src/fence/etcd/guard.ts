@@ -90,7 +90,9 @@ export class EtcdGuard implements FenceRegister {
     throw invalid(`The key ${key} holds no fence: ${newest}`)
   }
 
-  /** Checks the fence of a resource and remembers it. Throws STALE_FENCE if a newer one was seen. */
+  /**
+   * Checks the fence of a resource and remembers it. Throws STALE_FENCE if a newer one was seen.
+   */
   async check(hold: Fenced): Promise<void> {
     await this.run(hold, [])
   }

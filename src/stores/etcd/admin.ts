@@ -3,7 +3,7 @@ import type { KeyCompare, KeyValue, Operation } from '../../drivers/etcd/index.j
 import { decode, prefixEnd } from './encoding.js'
 import { askAgain } from './failures.js'
 import { type LinePin, LineRows } from './line-rows.js'
-import { type ClaimRow, fenceOf } from './rows.js'
+import { type EtcdRow, fenceOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
 
 const MOST_CONFLICTS = 20
@@ -64,7 +64,7 @@ export class EtcdAdmin {
       if (!pin && !isHere) return
       const compare: KeyCompare[] = [
         { key, target: 'mod', is: '=', value: rows.pinRevision },
-        // Nobody has come since. Those who have left do not matter.
+        // No claim has come since. That some have left does not matter.
         {
           key: names.claims(resource),
           end: names.lineEnd(resource),
@@ -152,7 +152,7 @@ export class EtcdAdmin {
     return pin ? { ...view, declared: pin.declared } : view
   }
 
-  #view(resource: string, row: ClaimRow, isHeld: boolean): ClaimView {
+  #view(resource: string, row: EtcdRow, isHeld: boolean): ClaimView {
     const { id, permits, info, since, ttlMs } = row.value
     // The difference of two wall clocks, the claimant's and ours: only for people.
     const ageMs = since === 0 ? 0 : Math.max(0, this.#space.env.wallMs() - since)
@@ -161,7 +161,7 @@ export class EtcdAdmin {
   }
 }
 
-function same({ key, modRevision }: ClaimRow): KeyCompare {
+function same({ key, modRevision }: EtcdRow): KeyCompare {
   return { key, target: 'mod', is: '=', value: modRevision }
 }
 

@@ -82,7 +82,9 @@ async function checkLatency({ client }: EtcdSpace, env: Env): Promise<Finding> {
   return risk('latency', `${text} That is slow for locks: give the servers a fast disk of their own.`)
 }
 
-/** Does everything that needs a permission, with a lock of its own; the error. null: it went well. */
+/**
+ * Does everything that needs a permission, with a lock of its own; the error. null: it went well.
+ */
 async function tryLock(connection: Connection, resource: string): Promise<unknown> {
   const times = { leaseMs: 30_000, presenceMs: 30_000 }
   const rest = { maxHoldMs: null, mode: 'queue', floor: 0, block: 1, info: '' } as const

@@ -5,7 +5,7 @@ import { ClaimExpiry } from '../shared/claim-expiry.js'
 import type { SessionClaim } from '../shared/claim-table.js'
 import { askAgain, isUncertain } from './failures.js'
 import type { EtcdLine } from './line.js'
-import { type ClaimRow, type ClaimValue, fenceOf, firstFence, rowOf } from './rows.js'
+import { type ClaimValue, type EtcdRow, fenceOf, firstFence, rowOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
 import { tidyOperations } from './tidy.js'
 
@@ -32,7 +32,7 @@ export class EtcdClaim implements SessionClaim {
   readonly #space: EtcdSpace
   #state: EtcdClaimState = 'new'
   /** Its key, as far as we know; null: it has none. */
-  #row: ClaimRow | null = null
+  #row: EtcdRow | null = null
   /** What is being written. */
   #pending: { key: string; value: ClaimValue } | null = null
   #lease = 0n
@@ -55,7 +55,7 @@ export class EtcdClaim implements SessionClaim {
     return this.#state
   }
 
-  get row(): ClaimRow | null {
+  get row(): EtcdRow | null {
     return this.#row
   }
 
@@ -83,7 +83,7 @@ export class EtcdClaim implements SessionClaim {
   }
 
   /** The key is still this claim's. */
-  owns(row: ClaimRow | undefined): boolean {
+  owns(row: EtcdRow | undefined): boolean {
     return row !== undefined && row.value.attempt === this.#row?.value.attempt
   }
 
@@ -108,7 +108,7 @@ export class EtcdClaim implements SessionClaim {
   }
 
   /** The write that takes over the key, and so the place, of another claim, with that size. */
-  prepareOver(row: ClaimRow, lease: bigint, size: Pick<ClaimValue, 'permits' | 'capacity'>): Operation {
+  prepareOver(row: EtcdRow, lease: bigint, size: Pick<ClaimValue, 'permits' | 'capacity'>): Operation {
     const attempt = this.#space.session.newAttempt()
     const { permits, capacity } = size
     const value = { ...this.#newValue(lease, attempt), permits, capacity, isLate: true } as const
@@ -259,7 +259,7 @@ export class EtcdClaim implements SessionClaim {
     if (!this.#isAbandoned) this.#space.push({ type, resource, id })
   }
 
-  async #remove(row: ClaimRow): Promise<boolean> {
+  async #remove(row: EtcdRow): Promise<boolean> {
     const { batch } = this.#space
     const tidy = tidyOperations(this.#space.names, this.line, row)
     const success = [{ type: 'delete', key: row.key } as const, ...tidy]
@@ -295,7 +295,7 @@ export class EtcdClaim implements SessionClaim {
 
   /** Nobody has written to its key since. */
   #mine(): KeyCompare {
-    const { key, modRevision } = this.#row as ClaimRow
+    const { key, modRevision } = this.#row as EtcdRow
     return { key, target: 'mod', is: '=', value: modRevision }
   }
 

@@ -13,7 +13,9 @@ export class EtcdEntry {
     this.#space = space
   }
 
-  /** The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line. */
+  /**
+   * The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line.
+   */
   async reply(claim: EtcdClaim, callAt: number): Promise<ClaimReply> {
     const turn = claim.calls.enter()
     if (turn) await turn

@@ -12,15 +12,15 @@ import { FENCES_EACH } from './rows.js'
 
 export interface EtcdStoreOptions {
   /**
-   * How long the lease, and with it every hold, outlives its process: whole seconds, and the servers
-   * may set a longer one. Default: 10 s.
+   * How long the lease, and with it every hold, outlives its process: whole seconds, and the
+   * servers may set a longer one. Default: 10 s.
    */
   ttl?: Duration | undefined
   /** What all keys begin with. Default: `holdfast/`, or nothing where lines are shared. */
   root?: string | undefined
   /**
-   * `'etcdctl'`: a resource is the very name that `etcdctl lock` and Go's `concurrency.NewMutex` are
-   * given, below `root`, whatever the space. Default: the name that they have to use is
+   * `'etcdctl'`: a resource is the very name that `etcdctl lock` and Go's `concurrency.NewMutex`
+   * are given, below `root`, whatever the space. Default: the name that they have to use is
    * `holdfast/SPACE/lines/NAME`.
    */
   shared?: 'etcdctl' | undefined
@@ -58,8 +58,8 @@ const STALLS_IN_TTL = 5
 
 /**
  * A store in an etcd cluster (3.4 or later): `etcd1:2379,etcd2:2379,etcd3:2379`. No package is
- * needed, Holdfast brings its own client. `etcdctl lock` and Go's `concurrency.Mutex` can wait in the
- * same lines.
+ * needed, Holdfast brings its own client. `etcdctl lock` and Go's `concurrency.Mutex` can wait in
+ * the same lines.
  *
  * @example
  * ```ts

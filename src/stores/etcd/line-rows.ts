@@ -1,13 +1,15 @@
 import { admit } from '../../contract/admit.js'
 import type { KeyEvent, KeyValue } from '../../drivers/etcd/index.js'
 import type { EtcdNames } from './names.js'
-import { type ClaimRow, compareRows, lastFence, rowOf } from './rows.js'
+import { compareRows, type EtcdRow, lastFence, rowOf } from './rows.js'
 
 /** What `resize` set. */
 export interface LinePin {
   readonly declared: number
   readonly capacity: number
-  /** The last create revision that held when the capacity shrank below that: these holds continue. */
+  /**
+   * The last create revision that held when the capacity shrank below that: these holds continue.
+   */
   readonly heldUpTo?: number
   /** The capacity is the declared one again: the pin is left for `heldUpTo` only. */
   readonly isOver?: true
@@ -16,11 +18,11 @@ export interface LinePin {
 /** A line at one revision. A list of keys decides everything: there is no "granted" to keep. */
 export class LineRows {
   /** In the order of the line. */
-  readonly claims: ClaimRow[] = []
+  readonly claims: EtcdRow[] = []
   pin: LinePin | null = null
   pinRevision = 0
   jumpRevision = 0
-  readonly #byKey = new Map<string, ClaimRow>()
+  readonly #byKey = new Map<string, EtcdRow>()
   readonly #names: EtcdNames
   readonly #resource: string
   #holdCount: number | null = null
@@ -32,7 +34,9 @@ export class LineRows {
     this.claims.sort(compareRows)
   }
 
-  /** How many keys the line has, and its last change: the same in two lines only if they are equal. */
+  /**
+   * How many keys the line has, and its last change: the same in two lines only if they are equal.
+   */
   get digest(): string {
     let newest = Math.max(this.pinRevision, this.jumpRevision)
     for (const { modRevision } of this.claims) newest = Math.max(newest, modRevision)
@@ -51,7 +55,7 @@ export class LineRows {
     return this.#holdCount
   }
 
-  get holds(): ClaimRow[] {
+  get holds(): EtcdRow[] {
     return this.claims.slice(0, this.holdCount)
   }
 
@@ -64,16 +68,16 @@ export class LineRows {
     return this.jumpRevision === 0 ? 0 : lastFence(this.jumpRevision)
   }
 
-  get(key: string): ClaimRow | undefined {
+  get(key: string): EtcdRow | undefined {
     return this.#byKey.get(key)
   }
 
-  isHeld(row: ClaimRow): boolean {
+  isHeld(row: EtcdRow): boolean {
     const last = this.claims[this.holdCount - 1]
     return last !== undefined && compareRows(row, last) <= 0
   }
 
-  isNext(row: ClaimRow): boolean {
+  isNext(row: EtcdRow): boolean {
     return this.claims[this.holdCount]?.key === row.key
   }
 
@@ -91,9 +95,9 @@ export class LineRows {
   }
 
   /** As few claims ahead of it as it takes to make it wait: while they stay, it is not granted. */
-  obstacles(row: ClaimRow): ClaimRow[] {
+  obstacles(row: EtcdRow): EtcdRow[] {
     const ahead = this.claims.slice(0, this.claims.indexOf(row))
-    const obstacles: ClaimRow[] = []
+    const obstacles: EtcdRow[] = []
     let free = (this.capacity ?? row.value.capacity) - row.value.permits
     for (const claim of ahead.toSorted((one, other) => other.value.permits - one.value.permits)) {
       if (free < 0) break
@@ -110,7 +114,7 @@ export class LineRows {
     else this.remove(kv.key)
   }
 
-  put(row: ClaimRow): void {
+  put(row: EtcdRow): void {
     const old = this.#byKey.get(row.key)
     if (old && old.modRevision > row.modRevision) return
     this.#holdCount = null
@@ -153,7 +157,7 @@ export class LineRows {
 
   #countHolds(): number {
     const heldUpTo = this.pin?.heldUpTo ?? 0
-    const isBefore = ({ createRevision }: ClaimRow): boolean => createRevision <= heldUpTo
+    const isBefore = ({ createRevision }: EtcdRow): boolean => createRevision <= heldUpTo
     const before = heldUpTo === 0 ? 0 : this.claims.filter(isBefore).length
     return before + admit(this.#places(heldUpTo), this.capacity ?? 0).length
   }

@@ -5,15 +5,16 @@ import { CallQueue } from '../shared/call-queue.js'
 import type { EtcdClaim } from './claim.js'
 import { LineJoins } from './joins.js'
 import { LineRows } from './line-rows.js'
-import type { ClaimRow } from './rows.js'
+import type { EtcdRow } from './rows.js'
 import type { EtcdSpace } from './space.js'
 
 /** Most holds end before that. Only a line in which one lasts longer, or one waits, is watched. */
 const WATCH_AFTER_MS = 50
 
 /**
- * A line in which this client has claims, as it was at `revision`. A watch keeps it up to date while
- * a claim waits. What is older than the servers' state shows too many claims ahead, never too few.
+ * A line in which this client has claims, as it was at `revision`. A watch keeps it up to date
+ * while a claim waits. What is older than the servers' state shows too many claims ahead, never too
+ * few.
  */
 export class EtcdLine {
   readonly resource: string
@@ -62,7 +63,7 @@ export class EtcdLine {
   }
 
   /** A claim of this client has its key. */
-  add(claim: EtcdClaim, row: ClaimRow): void {
+  add(claim: EtcdClaim, row: EtcdRow): void {
     const before = this.#own.get(row.key)
     if (before !== claim) before?.lose()
     this.#own.set(row.key, claim)

@@ -17,7 +17,9 @@ export interface EtcdNames {
   /** The resource of a key below `lines`; null: it belongs to no line. */
   resourceOf(key: string): string | null
   readonly states: string
-  /** The key of one client, which changes when its unanswered requests must not be done any more. */
+  /**
+   * The key of one client, which changes when its unanswered requests must not be done any more.
+   */
   client(lease: string): string
   /** What all spaces begin with; null: there are none in the names. */
   readonly root: string | null

@@ -24,7 +24,7 @@ export interface ClaimValue {
 }
 
 /** A claim as its key shows it. */
-export interface ClaimRow {
+export interface EtcdRow {
   readonly key: string
   readonly createRevision: number
   readonly modRevision: number
@@ -36,7 +36,7 @@ export interface ClaimRow {
 /** How many fences belong to one revision, for blocks. */
 export const FENCES_EACH = 1024
 
-export function fenceOf({ createRevision, modRevision, value }: ClaimRow): number {
+export function fenceOf({ createRevision, modRevision, value }: EtcdRow): number {
   if (value.fence !== undefined) return value.fence
   return firstFence(value.isLate ? modRevision : createRevision) + (value.offset ?? 0)
 }
@@ -50,7 +50,7 @@ export function lastFence(revision: number): number {
   return firstFence(revision) + FENCES_EACH - 1
 }
 
-export function rowOf({ key, createRevision, modRevision, value }: KeyValue): ClaimRow {
+export function rowOf({ key, createRevision, modRevision, value }: KeyValue): EtcdRow {
   const own = parse(String(value))
   const foreign = {
     id: key.slice(key.lastIndexOf('/') + 1),
@@ -75,7 +75,7 @@ function parse(text: string): ClaimValue | null {
 }
 
 /** The order of the line. Claims that one client made in one transaction have the same revision. */
-export function compareRows(one: ClaimRow, other: ClaimRow): number {
+export function compareRows(one: EtcdRow, other: EtcdRow): number {
   if (one.key === other.key) return 0
   return (
     one.createRevision - other.createRevision ||

@@ -4,8 +4,8 @@ import type { EtcdNames } from './names.js'
 
 /**
  * The lease of one client, and the key that guards its claims. A transaction that makes a claim is
- * only done while the guard is unchanged. So after a lost answer, changing the guard makes sure that
- * the lost request is done by now, or never.
+ * only done while the guard is unchanged. So after a lost answer, changing the guard makes sure
+ * that the lost request is done by now, or never.
  */
 export class EtcdSession {
   readonly client: EtcdClient

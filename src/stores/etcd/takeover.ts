@@ -4,7 +4,7 @@ import type { BatchAnswer } from './batch.js'
 import type { EtcdClaim } from './claim.js'
 import { askAgain, isUncertain } from './failures.js'
 import type { LineRows } from './line-rows.js'
-import { type ClaimRow, fenceOf } from './rows.js'
+import { type EtcdRow, fenceOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
 
 /** How often it is tried again, because others change the line at the same time. */
@@ -12,7 +12,9 @@ const MOST_CONFLICTS = 20
 
 type Refusal = Omit<Refused, 'status'>
 
-/** Joins the line if the claim is granted at once; otherwise leaves no trace, not even for a moment. */
+/**
+ * Joins the line if the claim is granted at once; otherwise leaves no trace, not even for a moment.
+ */
 export async function tryJoin(space: EtcdSpace, claim: EtcdClaim): Promise<Refusal | null> {
   const { names } = space
   const { resource } = claim.request
@@ -85,7 +87,7 @@ export async function adopt(
     claim.checkWanted()
     const { rows } = await space.list(resource)
     const place = rows.holds.find((row) => row.value.id === adopts.id && fenceOf(row) === adopts.fence)
-    // A hold that shrank after it was exported has fewer permits now: the rest may belong to others.
+    // A hold that shrank after it was exported has fewer permits now: the rest may be held.
     if (!place || permits > place.value.permits) return { reason: 'gone' }
     const put = claim.prepareOver(place, lease, place.value)
     if (await takePlace(space, claim, { put, place, unchanged: [place], removals: [] })) return null
@@ -96,8 +98,8 @@ export async function adopt(
 interface Taking {
   readonly put: Operation
   /** Whose key it takes; undefined: a new one, at the end of the line. */
-  readonly place: ClaimRow | undefined
-  readonly unchanged: readonly ClaimRow[]
+  readonly place: EtcdRow | undefined
+  readonly unchanged: readonly EtcdRow[]
   readonly removals: readonly Operation[]
 }
 

@@ -1,13 +1,13 @@
 import type { Operation } from '../../drivers/etcd/index.js'
 import type { EtcdLine } from './line.js'
 import type { EtcdNames } from './names.js'
-import type { ClaimRow } from './rows.js'
+import type { EtcdRow } from './rows.js'
 
 /** Removes what tells about claims that have all left the line, when `leaving` leaves it, too. */
 export function tidyOperations(
   names: EtcdNames,
   { resource, rows }: EtcdLine,
-  leaving: ClaimRow,
+  leaving: EtcdRow,
 ): Operation[] {
   const { jumpRevision, pin, pinRevision } = rows
   if (jumpRevision === 0 && pin?.heldUpTo === undefined) return []
