@@ -15,11 +15,10 @@ describeOn('etcd', 'generated histories on the etcd store', () => {
 
   // A difference is made smaller before it is told, and each attempt takes a tenth of a second here.
   it('agree with the model', { timeout: 300_000 }, async () => {
-    const makeStore = () =>
-      routed(etcd(server.address, { root: `history-${roots++}/`, ttl: '60s' }))
+    const makeStore = () => routed(etcd(server.address, { root: `history-${roots++}/`, ttl: '60s' }))
     await storeHistories({
       makeStore,
-      runs: 25,
+      runs: 60,
       commandsPerRun: 30,
       clock: 'server',
       fences: 'group',

@@ -127,12 +127,22 @@ export class EtcdClaim implements SessionClaim {
     this.line.add(this, this.#row)
   }
 
-  /** It is among the claims that hold. */
-  onFirst(): void {
-    if (this.#state !== 'waiting' || !this.isAccepted || this.isUncertain || this.#isGettingFence) return
-    if (!this.isOvertaken) return this.#hold()
+  /**
+   * It is among the claims that hold. `isAfterLate`: one before it is taking a later fence, so this
+   * one needs a later fence, too. Returns whether it takes one.
+   */
+  onFirst(isAfterLate = false): boolean {
+    if (this.#isGettingFence) return true
+    if (this.#state !== 'waiting' || !this.isAccepted || this.isUncertain) return false
+    if (!this.isOvertaken && !isAfterLate) {
+      this.#hold()
+      return false
+    }
     this.#isGettingFence = true
-    void this.calls.run(() => this.takeLaterFence()).catch(() => {})
+    const take = (): Promise<void> => this.calls.run(() => this.takeLaterFence())
+    // One after the other, so that the fences have the order of the line.
+    void this.line.lateFences.run(take).catch(() => {})
+    return true
   }
 
   onWanted(): void {
@@ -169,9 +179,8 @@ export class EtcdClaim implements SessionClaim {
    * gone.
    */
   async reserve(): Promise<number | null> {
-    const { client, names } = this.#space
-    const jump = { type: 'put', key: names.jump(this.request.resource), value: '' } as const
-    const success = [jump, this.#space.listing(this.request.resource)]
+    const { client } = this.#space
+    const success = [this.#jump, this.#space.listing(this.request.resource)]
     // By itself, not in a batch: all fences of the revision are this claim's.
     const { succeeded, header, results } = await client.transaction({ compare: [this.#mine()], success })
     if (succeeded) {
@@ -275,7 +284,8 @@ export class EtcdClaim implements SessionClaim {
       // By itself, not in a batch: the fences of the revision are this claim's.
       const { succeeded, header } = await this.#space.client.transaction({
         compare: [this.#mine()],
-        success: [put],
+        // A late fence is above those of the claims that came between, so they need later ones, too.
+        success: value.isLate && value.fence === undefined ? [put, this.#jump] : [put],
       })
       if (succeeded) this.onKey(row.createRevision, header.revision)
       else await this.recover()
@@ -291,6 +301,10 @@ export class EtcdClaim implements SessionClaim {
     const { key, value } = rowOf(found)
     this.#pending = { key, value }
     this.onKey(createRevision, modRevision)
+  }
+
+  get #jump(): Operation {
+    return { type: 'put', key: this.#space.names.jump(this.request.resource), value: '' }
   }
 
   /** Nobody has written to its key since. */

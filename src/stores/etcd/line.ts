@@ -21,6 +21,8 @@ export class EtcdLine {
   /** The claims of this client that enter the line, and what else has to see them in it. */
   readonly entries = new CallQueue()
   readonly joins: LineJoins
+  /** The claims that take a later fence than that of their place. */
+  readonly lateFences = new CallQueue()
   rows: LineRows
   /** 0: the line was not read yet. */
   revision = 0
@@ -116,10 +118,11 @@ export class EtcdLine {
   /** Grants what is to be granted, and watches the line if somebody of this client waits. */
   settle(): void {
     const { rows } = this
+    let isAfterLate = false
     for (let index = 0; index < rows.holdCount; index++) {
       const row = rows.claims[index]
       if (!row || row.createRevision > this.revision) break
-      this.#own.get(row.key)?.onFirst()
+      if (this.#own.get(row.key)?.onFirst(isAfterLate)) isAfterLate = true
     }
     for (const resolve of this.#waiters) resolve()
     this.#waiters.clear()
