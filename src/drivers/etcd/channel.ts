@@ -20,7 +20,8 @@ export interface GrpcListener {
 
 /** A call that is under way. */
 export interface GrpcCall {
-  send(message: Buffer): void
+  /** `isLast`: no message follows. */
+  send(message: Buffer, isLast?: boolean): void
   /** Ends it; its listener hears nothing more. */
   cancel(): void
 }
@@ -67,7 +68,8 @@ export class EtcdChannel {
       ...tls,
       settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
     })
-    this.#session.on('connect', () => this.#onConnect())
+    // The first word of the server. A connection alone may be a proxy's, with no server behind it.
+    this.#session.once('remoteSettings', () => this.#onConnect())
     this.#session.on('error', (error) => this.end(this.#failure('cannot be reached', error)))
     this.#session.on('goaway', () => this.end(this.#failure('ended the connection')))
     this.#session.on('close', () => this.end(this.#failure('closed the connection')))
@@ -149,8 +151,10 @@ export class EtcdChannel {
       cause = error
     })
     stream.on('close', () => finish(this.#failure('ended the call without an answer', cause)))
-    const send = (message: Buffer): void => {
-      if (!stream.destroyed) stream.write(grpcFrame(message))
+    const send = (message: Buffer, isLast = false): void => {
+      if (stream.destroyed) return
+      if (isLast) stream.end(grpcFrame(message))
+      else stream.write(grpcFrame(message))
     }
     const cancel = (): void => {
       isOver = true

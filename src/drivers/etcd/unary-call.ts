@@ -57,7 +57,7 @@ export class UnaryCall {
         else this.fail(new EtcdError('INTERNAL', 'etcd answered without a message', { maybeDone: true }))
       },
     })
-    this.#call.send(this.#message)
+    this.#call.send(this.#message, true)
   }
 
   /** Whether the call, which was refused for its token, may be sent once more. */
