@@ -24,7 +24,7 @@ export interface EtcdOptions {
   env?: Env | undefined
 }
 
-export const ETCD_OPTIONS: OptionNames<EtcdOptions> = {
+const ETCD_OPTIONS: OptionNames<EtcdOptions> = {
   requestTimeout: true,
   stallTimeout: true,
   username: true,

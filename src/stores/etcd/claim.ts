@@ -284,7 +284,7 @@ export class EtcdClaim implements SessionClaim {
       // By itself, not in a batch: the fences of the revision are this claim's.
       const { succeeded, header } = await this.#space.client.transaction({
         compare: [this.#mine()],
-        // A late fence is above those of the claims that came between, so they need later ones, too.
+        // It is above the fences of claims that came in between, so they need later ones, too.
         success: value.isLate && value.fence === undefined ? [put, this.#jump] : [put],
       })
       if (succeeded) this.onKey(row.createRevision, header.revision)
