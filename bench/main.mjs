@@ -8,6 +8,7 @@ const SUITES = [
   'redis',
   'quorum',
   'zookeeper',
+  'etcd',
   'postgres',
   'mysql',
   'cohort',

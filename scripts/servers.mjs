@@ -31,6 +31,7 @@ export const SERVERS = {
     packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
     programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
+  etcd: { packages: ['etcd-server', 'etcd-client'], programs: ['etcd', 'etcdctl'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
   // The terminal in which `holdfast top` is tested.
   tmux: { packages: ['tmux'], programs: ['tmux'] },

@@ -1,3 +1,4 @@
+export { EtcdGuard, etcdFenceKey, etcdGuard } from './etcd/guard.js'
 export type { Fenced, FenceRegister } from './fenced.js'
 export { type ReplaceFileOptions, replaceFile } from './file/replace.js'
 export { fencedFetch } from './http/client.js'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { HostRing } from '../../src/drivers/hosts.js'
 import { FrameSplitter, frame } from '../../src/drivers/zookeeper/frames.js'
-import { HostRing, parseServers } from '../../src/drivers/zookeeper/hosts.js'
+import { parseServers } from '../../src/drivers/zookeeper/hosts.js'
 import { digestAcl } from '../../src/drivers/zookeeper/index.js'
 import { JuteReader, JuteWriter } from '../../src/drivers/zookeeper/jute.js'
 import { Chroot, checkPath } from '../../src/drivers/zookeeper/paths.js'

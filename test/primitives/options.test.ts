@@ -1,9 +1,11 @@
 import { createPool } from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { EtcdClient } from '../../src/drivers/etcd/index.js'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
 import { httpGuard, memoryGuard, postgresGuard, redisGuard, replaceFile } from '../../src/fence/index.js'
 import { Holdfast } from '../../src/index.js'
+import { etcd } from '../../src/stores/etcd/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import * as mysql from '../../src/stores/mysql/index.js'
 import * as postgres from '../../src/stores/postgres/index.js'
@@ -80,6 +82,8 @@ const CALLS: [what: string, wrong: string, right: string, call: (options: never)
   ['its acquire', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).acquire('a', options)],
   ['its run', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).run('a', noWork, options)],
   ['zookeeper', 'rot', 'root', (options) => zookeeper('127.0.0.1:1', options)],
+  ['etcd', 'tll', 'ttl', (options) => etcd('127.0.0.1:1', options)],
+  ['new EtcdClient', 'tsl', 'tls', (options) => new EtcdClient('127.0.0.1:1', options)],
   ['new ZooKeeperClient', 'tik', 'tick', (options) => new ZooKeeperClient('127.0.0.1:1', options)],
   ['its getData', 'wtach', 'watch', (options) => zk.getData('/a', options)],
   ['new LockManager', 'laese', 'lease', (options) => new LockManager(locks, options)],
@@ -131,6 +135,7 @@ describe('an option that there is not', () => {
     ['mysql://root@127.0.0.1:1/app?conections=2', 'connections'],
     ['postgres://127.0.0.1:1/app?shcema=a', 'schema'],
     ['zookeeper://127.0.0.1:1?rot=/a', 'root'],
+    ['etcd://127.0.0.1:1?rot=a', 'root'],
   ])('is refused in the URL %s', async (url, right) => {
     expect(await outcomeOf(() => Holdfast.open(url))).toMatchObject({
       code: 'INVALID_ARGUMENT',

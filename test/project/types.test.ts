@@ -19,6 +19,7 @@ import Redlock, { ExecutionError, Lock, type Settings } from 'holdfast/redlock'
 import Redlock4, { type Lock as Lock4, LockError } from 'holdfast/redlock/v4'
 import { sqlite } from 'holdfast/sqlite'
 import { LockManager } from 'holdfast/web-locks'
+import { etcd } from 'holdfast/etcd'
 import { zookeeper } from 'holdfast/zookeeper'
 import { Cluster, Redis } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis5'
@@ -60,6 +61,7 @@ export async function passedOn(signal: AbortSignal | undefined, options: Partial
   redis('redis://localhost', { prefix: undefined, replicas: undefined })
   postgres('postgres://localhost/app', { schema: undefined, listen: undefined, tls: undefined })
   mysql('mysql://localhost/app', { prefix: undefined, tls: undefined })
+  etcd('localhost:2379', { root: undefined, ttl: undefined, tls: undefined })
   zookeeper('localhost:2181', { root: undefined, acl: undefined, auth: undefined })
   new LockManager(locks, { lease: undefined })
   await replaceFile(1, './a', '', { wait: undefined, database: undefined })

@@ -1,8 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Cancel, Env } from '../../base/env.js'
+import type { Host } from '../hosts.js'
 import { FrameSplitter, frame } from './frames.js'
-import type { Host } from './hosts.js'
 import { JuteReader } from './jute.js'
 import { Op, Xid } from './protocol.js'
 import {

@@ -1,9 +1,9 @@
 import type { ConnectionOptions } from 'node:tls'
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached, type Env } from '../../base/env.js'
+import type { HostRing } from '../hosts.js'
 import { type ConnectionListener, ServerConnection } from './connection.js'
 import type { SessionInfo } from './events.js'
-import type { HostRing } from './hosts.js'
 
 export interface ConnectorSettings {
   readonly hosts: HostRing

@@ -3,8 +3,8 @@ import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
+import { type Host, HostRing } from '../hosts.js'
 import type { Credentials } from './events.js'
-import { type Host, HostRing } from './hosts.js'
 import type { SessionSettings } from './session.js'
 
 export interface ZooKeeperOptions {

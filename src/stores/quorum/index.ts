@@ -110,7 +110,7 @@ function checkMembers(members: readonly Store[]): void {
       )
     if (member.capabilities.takesFences !== true || !member.capabilities.perHoldLease)
       throw invalid(
-        `A ${member.name} store cannot be a member of a quorum; use memory, sqlite, redis, postgres or mysql (a ZooKeeper ensemble is a quorum by itself)`,
+        `A ${member.name} store cannot be a member of a quorum; use memory, sqlite, redis, postgres or mysql (a ZooKeeper ensemble or an etcd cluster is a quorum by itself)`,
       )
   }
 }

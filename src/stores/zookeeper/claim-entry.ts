@@ -1,7 +1,7 @@
 import type { ClaimReply, ClaimRequest, Refused } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
+import type { ClaimTable } from '../shared/claim-table.js'
 import type { LineClaim } from './claim.js'
-import type { ClaimTable } from './claim-table.js'
 import type { ListedLine } from './line.js'
 import { claimReply } from './replies.js'
 import type { ZooKeeperSpace } from './space.js'
@@ -10,9 +10,9 @@ import { adopt, overtake, steal } from './takeover.js'
 /** Puts claims into their lines, each in the way of its mode. */
 export class ClaimEntry {
   readonly #space: ZooKeeperSpace
-  readonly #claims: ClaimTable
+  readonly #claims: ClaimTable<LineClaim>
 
-  constructor(space: ZooKeeperSpace, claims: ClaimTable) {
+  constructor(space: ZooKeeperSpace, claims: ClaimTable<LineClaim>) {
     this.#space = space
     this.#claims = claims
   }

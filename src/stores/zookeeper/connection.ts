@@ -14,10 +14,10 @@ import type {
   StateView,
 } from '../../contract/store.js'
 import { ZooKeeperError } from '../../drivers/zookeeper/index.js'
+import { ClaimTable } from '../shared/claim-table.js'
 import { checkAccess, checkServers, tryLock } from './check.js'
-import type { LineClaim } from './claim.js'
+import { LineClaim } from './claim.js'
 import { ClaimEntry } from './claim-entry.js'
-import { ClaimTable } from './claim-table.js'
 import { closed, storeFailure } from './failures.js'
 import { notShared } from './format.js'
 import { LineAdmin } from './line-admin.js'
@@ -29,7 +29,7 @@ import { ZooKeeperStates } from './states.js'
 /** One client's connection. */
 export class ZooKeeperConnection implements Connection, SessionClient {
   readonly #space: ZooKeeperSpace
-  readonly #claims: ClaimTable
+  readonly #claims: ClaimTable<LineClaim>
   readonly #entry: ClaimEntry
   readonly #admin: LineAdmin
   readonly #states: ZooKeeperStates
@@ -39,7 +39,11 @@ export class ZooKeeperConnection implements Connection, SessionClient {
 
   constructor(space: ZooKeeperSpace) {
     this.#space = space
-    this.#claims = new ClaimTable(space, () => this.#onCleaned())
+    this.#claims = new ClaimTable(
+      space.env,
+      (request, key, now) => new LineClaim(space, request, key, now),
+      () => this.#onCleaned(),
+    )
     this.#entry = new ClaimEntry(space, this.#claims)
     this.#admin = new LineAdmin(space, (resource, id) => this.#leftMs(resource, id))
     this.#states = new ZooKeeperStates(space)

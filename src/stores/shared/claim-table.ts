@@ -1,34 +1,57 @@
-import type { Cancel } from '../../base/env.js'
+import type { Cancel, Env } from '../../base/env.js'
 import type { ClaimRequest } from '../../contract/store.js'
-import { LineClaim } from './claim.js'
-import type { ZooKeeperSpace } from './space.js'
+import type { CallQueue } from './call-queue.js'
+import type { ClaimExpiry } from './claim-expiry.js'
 
-/** The claims of one client. Removes those that expire, and retries removals that fail. */
-export class ClaimTable {
-  readonly #space: ZooKeeperSpace
+/** A claim that lasts as long as its client's session, unless the client ends it. */
+export interface SessionClaim {
+  /** Of resource and id. */
+  readonly key: string
+  readonly expiry: ClaimExpiry
+  /** The calls of the engine for this claim. */
+  readonly calls: CallQueue
+  isAlive(now: number): boolean
+  /** The engine does not want it any more. */
+  abandon(): void
+  /** Leaves the line. false: it was not there any more. */
+  leave(): Promise<boolean>
+  /** It was removed by others, or with its session. Tells the client. */
+  lose(): void
+}
+
+type MakeClaim<C> = (request: ClaimRequest, key: string, now: number) => C
+
+/**
+ * The claims of one client, where the store knows only sessions. Removes those that expire, and
+ * retries removals that fail.
+ */
+export class ClaimTable<C extends SessionClaim> {
+  readonly #env: Env
+  readonly #make: MakeClaim<C>
   /** By resource and id. */
-  readonly #claims = new Map<string, LineClaim>()
+  readonly #claims = new Map<string, C>()
   /** Not wanted any more, but their nodes may still exist. */
-  readonly #leftovers = new Set<LineClaim>()
+  readonly #leftovers = new Set<C>()
   readonly #onCleaned: () => void
   #cancelTimer: Cancel = () => {}
   #timerAt = Infinity
 
   /** `onCleaned` is called whenever the last leftover was removed. */
-  constructor(space: ZooKeeperSpace, onCleaned: () => void) {
-    this.#space = space
+  constructor(env: Env, make: MakeClaim<C>, onCleaned: () => void) {
+    this.#env = env
+    this.#make = make
     this.#onCleaned = onCleaned
   }
 
-  get(resource: string, id: string): LineClaim | undefined {
+  get(resource: string, id: string): C | undefined {
     return this.#claims.get(keyOf(resource, id))
   }
 
-  has(claim: LineClaim): boolean {
+  has(claim: C): boolean {
     return this.#claims.get(claim.key) === claim
   }
 
-  [Symbol.iterator](): Iterator<LineClaim> {
+  [Symbol.iterator](): Iterator<C> {
     return this.#claims.values()
   }
 
@@ -37,28 +60,28 @@ export class ClaimTable {
   }
 
   /** The claim of that id, or a new one if it is gone. */
-  open(request: ClaimRequest, now: number): LineClaim {
+  open(request: ClaimRequest, now: number): C {
     const key = keyOf(request.resource, request.id)
     const known = this.#claims.get(key)
     if (known?.isAlive(now)) return known
-    const claim = new LineClaim(this.#space, request, key, now)
+    const claim = this.#make(request, key, now)
     if (known) this.abandon(known)
     this.#claims.set(key, claim)
     return claim
   }
 
-  delete(claim: LineClaim): void {
+  delete(claim: C): void {
     if (this.has(claim)) this.#claims.delete(claim.key)
   }
 
   /** The claim's expiry has changed. */
-  schedule({ expiry }: LineClaim): void {
+  schedule({ expiry }: C): void {
     this.#setTimer(expiry.at)
   }
 
   /** Removes claims that were not renewed: their nodes would last as long as the session. */
   dropExpired(): void {
-    const now = this.#space.env.now()
+    const now = this.#env.now()
     this.cancelTimer()
     let next = Infinity
     for (const claim of this) {
@@ -77,14 +100,14 @@ export class ClaimTable {
   }
 
   /** The engine does not want the claim any more: removes its node. */
-  abandon(claim: LineClaim): void {
+  abandon(claim: C): void {
     claim.abandon()
     this.#leftovers.add(claim)
     this.clean()
   }
 
   /** Its removal has failed, and is to be retried, whether the engine repeats it or not. */
-  addLeftover(claim: LineClaim): void {
+  addLeftover(claim: C): void {
     this.#leftovers.add(claim)
   }
 
@@ -123,11 +146,11 @@ export class ClaimTable {
     if (at >= this.#timerAt) return
     this.#cancelTimer()
     this.#timerAt = at
-    const { env } = this.#space
+    const env = this.#env
     this.#cancelTimer = env.timer(at - env.now(), () => this.dropExpired(), { keepAlive: false })
   }
 
-  #cleaned(claim: LineClaim): void {
+  #cleaned(claim: C): void {
     this.#leftovers.delete(claim)
     if (this.#leftovers.size === 0) this.#onCleaned()
   }

@@ -1,0 +1,82 @@
+/** The codes of all errors of the client: those of gRPC that etcd uses, and `CLOSED`. */
+export type EtcdErrorCode =
+  | 'CANCELLED'
+  | 'UNKNOWN'
+  | 'INVALID_ARGUMENT'
+  /** The request timed out before the answer came. */
+  | 'DEADLINE_EXCEEDED'
+  /** Also: there is no such lease. */
+  | 'NOT_FOUND'
+  | 'PERMISSION_DENIED'
+  | 'RESOURCE_EXHAUSTED'
+  | 'FAILED_PRECONDITION'
+  | 'OUT_OF_RANGE'
+  | 'UNIMPLEMENTED'
+  | 'INTERNAL'
+  /** The connection broke, or the server has no leader. */
+  | 'UNAVAILABLE'
+  | 'UNAUTHENTICATED'
+  /** `close` was called. */
+  | 'CLOSED'
+
+const CODES: Readonly<Record<number, EtcdErrorCode>> = {
+  1: 'CANCELLED',
+  3: 'INVALID_ARGUMENT',
+  4: 'DEADLINE_EXCEEDED',
+  5: 'NOT_FOUND',
+  7: 'PERMISSION_DENIED',
+  8: 'RESOURCE_EXHAUSTED',
+  9: 'FAILED_PRECONDITION',
+  11: 'OUT_OF_RANGE',
+  12: 'UNIMPLEMENTED',
+  13: 'INTERNAL',
+  14: 'UNAVAILABLE',
+  16: 'UNAUTHENTICATED',
+}
+
+export interface EtcdErrorDetails {
+  /** Whether the request may have been carried out in spite of the error. */
+  maybeDone?: boolean
+  /** What the connection complained about. */
+  cause?: unknown
+}
+
+/**
+ * The one error class of the client. Branch on `code`. If `maybeDone` is true, find out whether the
+ * request was carried out before you repeat it.
+ *
+ * @example
+ * ```ts
+ * import { EtcdClient, EtcdError } from 'holdfast/etcd/client'
+ *
+ * const etcd = new EtcdClient('localhost:2379')
+ * try {
+ *   await etcd.put('greeting', 'hello')
+ * } catch (error) {
+ *   if (error instanceof EtcdError && error.maybeDone) console.log('perhaps written, perhaps not')
+ *   else throw error
+ * }
+ * await etcd.close()
+ * ```
+ */
+export class EtcdError extends Error {
+  /** What went wrong; branch on this. */
+  readonly code: EtcdErrorCode
+  /** Whether the request may have been carried out in spite of the error. */
+  readonly maybeDone: boolean
+
+  constructor(code: EtcdErrorCode, message: string, details: EtcdErrorDetails = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined)
+    this.name = 'EtcdError'
+    this.code = code
+    this.maybeDone = details.maybeDone ?? false
+  }
+}
+
+/** The error of a gRPC status other than 0. */
+export function errorOfStatus(status: number, message: string): EtcdError {
+  const code = CODES[status] ?? 'UNKNOWN'
+  // A leader that was lost, or a server that is slow, may have passed the request on.
+  const maybeDone = code === 'UNAVAILABLE' || code === 'DEADLINE_EXCEEDED' || code === 'UNKNOWN'
+  return new EtcdError(code, message || `etcd answered with the status ${status}`, { maybeDone })
+}

@@ -1,0 +1,180 @@
+import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
+import type { KeyCompare, KeyValue, Operation } from '../../drivers/etcd/index.js'
+import { decode, prefixEnd } from './encoding.js'
+import { askAgain } from './failures.js'
+import { type LinePin, LineRows } from './line-rows.js'
+import { type EtcdRow, fenceOf } from './rows.js'
+import type { EtcdSpace } from './space.js'
+
+const MOST_CONFLICTS = 20
+/** How many keys are read at once. */
+const PAGE = 1000
+
+/** What operators do to lines: look, break, cancel, resize. */
+export class EtcdAdmin {
+  readonly #space: EtcdSpace
+  readonly #leftMs: (resource: string, id: string) => number | undefined
+
+  /** `leftMs`: when a claim of this client lapses. */
+  constructor(space: EtcdSpace, leftMs: (resource: string, id: string) => number | undefined) {
+    this.#space = space
+    this.#leftMs = leftMs
+  }
+
+  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+    const { rows } = await this.#space.list(resource)
+    const holds = rows.holds.filter((row) => fence === null || fenceOf(row) === fence)
+    const views: ClaimView[] = []
+    for (const row of holds) {
+      if (!(await this.#change([same(row)], [{ type: 'delete', key: row.key }]))) continue
+      this.#space.loseOwn(resource, row.key)
+      views.push(this.#view(resource, row, true))
+    }
+    return views
+  }
+
+  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+    for (let count = 1; count <= MOST_CONFLICTS; count++) {
+      const { rows } = await this.#space.list(resource)
+      const row = rows.claims.find(({ value }) => value.id === id)
+      if (!row || rows.isHeld(row)) return []
+      // It waits as long as these stay.
+      const compare = [row, ...rows.obstacles(row)].map(same)
+      const pin: KeyCompare = {
+        key: this.#space.names.pin(resource),
+        target: 'mod',
+        is: '=',
+        value: rows.pinRevision,
+      }
+      if (await this.#change([...compare, pin], [{ type: 'delete', key: row.key }])) {
+        this.#space.loseOwn(resource, row.key)
+        return [this.#view(resource, row, false)]
+      }
+    }
+    throw askAgain(`The line of '${resource}' changed too often`)
+  }
+
+  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+    const { names } = this.#space
+    const key = names.pin(resource)
+    for (let count = 1; count <= MOST_CONFLICTS; count++) {
+      const { rows, revision } = await this.#space.list(resource)
+      const pin = pinOf(rows, declared, capacity)
+      const isHere = rows.pinRevision > 0
+      if (!pin && !isHere) return
+      const compare: KeyCompare[] = [
+        { key, target: 'mod', is: '=', value: rows.pinRevision },
+        // No claim has come since. That some have left does not matter.
+        {
+          key: names.claims(resource),
+          end: names.lineEnd(resource),
+          target: 'mod',
+          is: '<',
+          value: revision + 1,
+        },
+      ]
+      const change: Operation = pin
+        ? { type: 'put', key, value: JSON.stringify(pin) }
+        : { type: 'delete', key }
+      // A waiter that wants more than the capacity would block the line for ever: its next claim is
+      // refused.
+      const tooLarge = rows.claims.filter((row) => !rows.isHeld(row) && row.value.permits > capacity)
+      const removals = tooLarge.map((row): Operation => ({ type: 'delete', key: row.key }))
+      if (await this.#change(compare, [change, ...removals])) return
+    }
+    throw askAgain(`The line of '${resource}' changed too often`)
+  }
+
+  async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {
+    const { names } = this.#space
+    if (resource !== undefined) {
+      const { rows } = await this.#space.list(resource)
+      const view = this.#lineView(resource, rows, true)
+      if (view && resource.startsWith(prefix)) yield view
+      return
+    }
+    let keys: KeyValue[] = []
+    let last: string | null = null
+    for await (const kv of this.#keys(names.lines)) {
+      const each = names.resourceOf(kv.key)
+      if (each === null || !each.startsWith(prefix)) continue
+      if (last !== null && each !== last) {
+        const view = this.#lineView(last, new LineRows(names, last, keys), false)
+        if (view) yield view
+        keys = []
+      }
+      last = each
+      keys.push(kv)
+    }
+    const view = last === null ? null : this.#lineView(last, new LineRows(names, last, keys), false)
+    if (view) yield view
+  }
+
+  /** One read for each space. */
+  async spaces(): Promise<string[]> {
+    const { root } = this.#space.names
+    if (root === null) return []
+    const spaces: string[] = []
+    const end = prefixEnd(root)
+    for (let key: string | Uint8Array = root; ; ) {
+      const { keys } = await this.#space.client.range({ key, end, limit: 1, keysOnly: true })
+      const name = keys[0]?.key.slice(root.length).split('/')[0]
+      if (name === undefined) return spaces
+      spaces.push(decode(name))
+      key = prefixEnd(`${root}${name}/`)
+    }
+  }
+
+  /** All keys with that prefix, as they were when the first page was read. */
+  async *#keys(prefix: string): AsyncIterable<KeyValue> {
+    const end = prefixEnd(prefix)
+    let from: string | Uint8Array = prefix === '' ? '\0' : prefix
+    for (let revision = 0; ; ) {
+      const page = await this.#space.client.range({ key: from, end, limit: PAGE, revision })
+      yield* page.keys
+      const last = page.keys.at(-1)
+      if (!last || page.keys.length < PAGE) return
+      revision ||= page.revision
+      from = `${last.key}\0`
+    }
+  }
+
+  async #change(compare: readonly KeyCompare[], success: readonly Operation[]): Promise<boolean> {
+    return (await this.#space.client.transaction({ compare, success })).succeeded
+  }
+
+  #lineView(resource: string, rows: LineRows, isAsked: boolean): LineView | null {
+    const pin = rows.pin?.isOver ? null : rows.pin
+    const isShown = rows.claims.length > 0 || (isAsked && pin !== null)
+    if (!isShown || rows.capacity === undefined) return null
+    const claims = rows.claims.map((row) => this.#view(resource, row, rows.isHeld(row)))
+    const view = { resource, capacity: rows.capacity, claims }
+    return pin ? { ...view, declared: pin.declared } : view
+  }
+
+  #view(resource: string, row: EtcdRow, isHeld: boolean): ClaimView {
+    const { id, permits, info, since, ttlMs } = row.value
+    // The difference of two wall clocks, the claimant's and ours: only for people.
+    const ageMs = since === 0 ? 0 : Math.max(0, this.#space.env.wallMs() - since)
+    const expiresInMs = this.#leftMs(resource, id) ?? ttlMs
+    return { id, permits, fence: isHeld ? fenceOf(row) : null, info, ageMs, expiresInMs }
+  }
+}
+
+function same({ key, modRevision }: EtcdRow): KeyCompare {
+  return { key, target: 'mod', is: '=', value: modRevision }
+}
+
+/** null: none is needed, because every claim in the line declares that capacity. */
+function pinOf({ claims, holds }: LineRows, declared: number, capacity: number): LinePin | null {
+  const isOver = declared === capacity && claims.every(({ value }) => value.capacity === capacity)
+  const used = holds.reduce((sum, { value }) => sum + value.permits, 0)
+  const heldUpTo = used > capacity ? holds.at(-1)?.createRevision : undefined
+  if (isOver && heldUpTo === undefined) return null
+  return {
+    declared,
+    capacity,
+    ...(heldUpTo !== undefined && { heldUpTo }),
+    ...(isOver && { isOver }),
+  }
+}

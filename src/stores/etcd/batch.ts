@@ -1,0 +1,70 @@
+import type { EtcdClient, EtcdTransaction, OperationResult } from '../../drivers/etcd/index.js'
+import { EtcdError } from '../../drivers/etcd/index.js'
+
+/** Below the servers' `--max-txn-ops`, with room for what is inside. */
+const MOST_IN_ONE = 64
+
+/** The answer to one transaction of a batch. */
+export interface BatchAnswer {
+  readonly succeeded: boolean
+  readonly results: readonly OperationResult[]
+  readonly revision: number
+}
+
+interface Entry {
+  readonly transaction: EtcdTransaction
+  readonly resolve: (answer: BatchAnswer) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Sends what is asked for in one turn of the event loop as one transaction of transactions. */
+export class TransactionBatch {
+  readonly #client: EtcdClient
+  #entries: Entry[] = []
+
+  constructor(client: EtcdClient) {
+    this.#client = client
+  }
+
+  run(transaction: EtcdTransaction): Promise<BatchAnswer> {
+    return new Promise((resolve, reject) => {
+      this.#entries.push({ transaction, resolve, reject })
+      if (this.#entries.length === 1) process.nextTick(() => this.#flush())
+    })
+  }
+
+  #flush(): void {
+    const entries = this.#entries
+    this.#entries = []
+    for (let from = 0; from < entries.length; from += MOST_IN_ONE)
+      void this.#send(entries.slice(from, from + MOST_IN_ONE))
+  }
+
+  async #send(entries: readonly Entry[]): Promise<void> {
+    const [only] = entries
+    if (entries.length === 1 && only) return this.#sendAlone(only)
+    try {
+      const success = entries.map(({ transaction }) => ({ type: 'txn', ...transaction }) as const)
+      const { header, results } = await this.#client.transaction({ success })
+      entries.forEach(({ resolve }, index) => {
+        const { succeeded, results: inner } = results[index] as OperationResult
+        resolve({ succeeded, results: inner, revision: header.revision })
+      })
+    } catch (error) {
+      // One of them was refused, and with it all: each has to hear its own error.
+      const isRefused = error instanceof EtcdError && !error.maybeDone && error.code !== 'CLOSED'
+      for (const entry of entries)
+        if (isRefused) void this.#sendAlone(entry)
+        else entry.reject(error)
+    }
+  }
+
+  async #sendAlone({ transaction, resolve, reject }: Entry): Promise<void> {
+    try {
+      const { succeeded, results, header } = await this.#client.transaction(transaction)
+      resolve({ succeeded, results, revision: header.revision })
+    } catch (error) {
+      reject(error)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import type { ClaimReply, Refused } from '../../contract/store.js'
+import type { EtcdClaim } from './claim.js'
+import { askAgain } from './failures.js'
+import { claimReply } from './replies.js'
+import type { EtcdSpace } from './space.js'
+import { adopt, steal, tryJoin } from './takeover.js'
+
+/** Puts claims into their lines, each in the way of its mode. */
+export class EtcdEntry {
+  readonly #space: EtcdSpace
+
+  constructor(space: EtcdSpace) {
+    this.#space = space
+  }
+
+  /**
+   * The reply to a `claim` call that was made at `callAt`, for a new claim or one that is in line.
+   */
+  async reply(claim: EtcdClaim, callAt: number): Promise<ClaimReply> {
+    const turn = claim.calls.enter()
+    if (turn) await turn
+    try {
+      if (claim.isUncertain) await claim.recover()
+      if (claim.state === 'new') {
+        const refusal = await this.#enter(claim)
+        if (refusal) return this.#refuse(claim, refusal)
+        claim.isFresh = true
+      }
+      const refusal = await this.#settled(claim)
+      if (refusal) return this.#refuse(claim, refusal)
+      if (claim.state !== 'gone') return claimReply(this.#space, claim, callAt)
+    } finally {
+      claim.calls.leave()
+    }
+    throw askAgain(`The lease ended before '${claim.request.resource}' was granted`)
+  }
+
+  /** The refusal; null: the claim is in line. */
+  async #enter(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
+    const { mode, adopts } = claim.request
+    const { line } = claim
+    if (mode === 'queue') await line.joins.join(claim)
+    else if (mode === 'try') return line.entries.run(() => tryJoin(this.#space, claim))
+    else if (adopts) return line.entries.run(() => adopt(this.#space, claim, adopts))
+    else return line.entries.run(() => steal(this.#space, claim))
+    return null
+  }
+
+  /** Waits until it is known whether the claim holds. */
+  async #settled(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
+    const { line, request } = claim
+    if (claim.state === 'waiting' && claim.row) {
+      await line.reached(claim.row.createRevision)
+      if (!claim.isAccepted && !line.rows.agrees(request))
+        return { reason: 'capacity', capacity: line.rows.capacity ?? request.capacity }
+      claim.isAccepted = true
+    }
+    if (claim.state === 'waiting' && claim.row && line.rows.isHeld(claim.row)) {
+      if (claim.isOvertaken) await claim.takeLaterFence()
+      else claim.onFirst()
+    }
+    if (claim.state !== 'waiting') return null
+    if (request.mode === 'try') return { reason: 'busy' }
+    line.watch()
+    return null
+  }
+
+  async #refuse(claim: EtcdClaim, why: Omit<Refused, 'status'>): Promise<ClaimReply> {
+    await claim.leave()
+    return { status: 'refused', ...why }
+  }
+}

@@ -1,0 +1,192 @@
+import type { Cancel } from '../../base/env.js'
+import { nothing } from '../../base/nothing.js'
+import type { KeyEvent, KeyValue } from '../../drivers/etcd/index.js'
+import { CallQueue } from '../shared/call-queue.js'
+import type { EtcdClaim } from './claim.js'
+import { LineJoins } from './joins.js'
+import { LineRows } from './line-rows.js'
+import type { EtcdRow } from './rows.js'
+import type { EtcdSpace } from './space.js'
+
+/** Most holds end before that. Only a line in which one lasts longer, or one waits, is watched. */
+const WATCH_AFTER_MS = 50
+
+/**
+ * A line in which this client has claims, as it was at `revision`. A watch keeps it up to date
+ * while a claim waits. What is older than the servers' state shows too many claims ahead, never too
+ * few.
+ */
+export class EtcdLine {
+  readonly resource: string
+  /** The claims of this client that enter the line, and what else has to see them in it. */
+  readonly entries = new CallQueue()
+  readonly joins: LineJoins
+  /** The claims that take a later fence than that of their place. */
+  readonly lateFences = new CallQueue()
+  rows: LineRows
+  /** 0: the line was not read yet. */
+  revision = 0
+  readonly #space: EtcdSpace
+  readonly #onEmpty: () => void
+  /** By key. */
+  readonly #own = new Map<string, EtcdClaim>()
+  readonly #waiters = new Set<() => void>()
+  #users = 0
+  #stopWatching: (() => void) | null = null
+  #cancelTimer: Cancel | null = null
+  #reading: Promise<void> | null = null
+
+  constructor(space: EtcdSpace, resource: string, onEmpty: () => void) {
+    this.#space = space
+    this.resource = resource
+    this.#onEmpty = onEmpty
+    this.rows = new LineRows(space.names, resource)
+    this.joins = new LineJoins(space, this)
+  }
+
+  /** Every change from `revision` on arrives by itself. */
+  get isWatched(): boolean {
+    return this.#stopWatching !== null
+  }
+
+  /** The line is needed until `leave`, once for each. */
+  enter(): void {
+    this.#users++
+  }
+
+  leave(): void {
+    if (--this.#users > 0) return
+    this.#stop()
+    this.#onEmpty()
+  }
+
+  own(key: string): EtcdClaim | undefined {
+    return this.#own.get(key)
+  }
+
+  /** A claim of this client has its key. */
+  add(claim: EtcdClaim, row: EtcdRow): void {
+    const before = this.#own.get(row.key)
+    if (before !== claim) before?.lose()
+    this.#own.set(row.key, claim)
+    this.rows.put(row)
+  }
+
+  /** The key of a claim of this client is gone. */
+  remove(claim: EtcdClaim, key: string): void {
+    if (this.#own.get(key) !== claim) return
+    this.#own.delete(key)
+    this.rows.remove(key)
+    this.settle()
+  }
+
+  /** It belongs to another claim now, or is gone with the lease. */
+  forget(claim: EtcdClaim, key: string): void {
+    if (this.#own.get(key) === claim) this.#own.delete(key)
+  }
+
+  /** The keys of the line, as they were at `revision`. */
+  load(keys: readonly KeyValue[], revision: number): void {
+    if (revision < this.revision) return
+    const rows = new LineRows(this.#space.names, this.resource, keys)
+    for (const [key, claim] of this.#own) {
+      const row = this.rows.get(key)
+      if (row && row.modRevision > revision) rows.put(row)
+      else if (!claim.owns(rows.get(key))) claim.lose()
+    }
+    this.rows = rows
+    this.revision = revision
+    this.settle()
+  }
+
+  /** Reads the line again. Calls that come meanwhile share the answer. */
+  read(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null
+    })
+    return this.#reading
+  }
+
+  /** Resolves when everything up to `revision` is known. */
+  async reached(revision: number): Promise<void> {
+    while (this.revision < revision) {
+      this.watch()
+      await new Promise<void>((resolve) => this.#waiters.add(resolve))
+    }
+  }
+
+  /** Grants what is to be granted, and watches the line if somebody of this client waits. */
+  settle(): void {
+    const { rows } = this
+    let isAfterLate = false
+    for (let index = 0; index < rows.holdCount; index++) {
+      const row = rows.claims[index]
+      if (!row || row.createRevision > this.revision) break
+      if (this.#own.get(row.key)?.onFirst(isAfterLate)) isAfterLate = true
+    }
+    for (const resolve of this.#waiters) resolve()
+    this.#waiters.clear()
+    this.#tellWanted()
+  }
+
+  /** From now on, or soon. */
+  watchSoon(): void {
+    if (this.#cancelTimer || this.#stopWatching) return
+    this.#cancelTimer = this.#space.env.timer(WATCH_AFTER_MS, () => this.watch(), { keepAlive: false })
+  }
+
+  watch(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    if (this.#stopWatching || this.revision === 0 || this.#users === 0) return
+    const { client, names } = this.#space
+    this.#stopWatching = client.watch({
+      key: names.lineStart(this.resource),
+      end: names.lineEnd(this.resource),
+      from: this.revision + 1,
+      onEvents: (events) => this.#apply(events),
+      onCompacted: () => this.#onCompacted(),
+    })
+  }
+
+  #apply(events: readonly KeyEvent[]): void {
+    for (const event of events) {
+      const { key, modRevision } = event.kv
+      if (modRevision <= this.revision) continue
+      this.rows.apply(event)
+      const claim = this.#own.get(key)
+      if (claim && !claim.owns(this.rows.get(key))) claim.lose()
+    }
+    this.revision = Math.max(this.revision, events.at(-1)?.kv.modRevision ?? 0)
+    this.settle()
+  }
+
+  /** What happened since `revision` is not known any more: look at what is there now. */
+  #onCompacted(): void {
+    this.#stopWatching = null
+    this.read().then(
+      () => this.watch(),
+      // The next pulse reads it, or finds that it is watched.
+      nothing,
+    )
+  }
+
+  async #read(): Promise<void> {
+    const { header, results } = await this.#space.client.transaction({
+      success: [this.#space.listing(this.resource)],
+    })
+    this.load(results[0]?.keys ?? [], header.revision)
+  }
+
+  #tellWanted(): void {
+    if (!this.rows.isWanted) return
+    for (const row of this.rows.holds) this.#own.get(row.key)?.onWanted()
+  }
+
+  #stop(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    this.#stopWatching?.()
+    this.#stopWatching = null
+  }
+}

@@ -1,0 +1,76 @@
+import { decode, encode } from './encoding.js'
+
+/** Where lines and states are kept. */
+export interface EtcdNames {
+  /** The line's own keys, and those that tell about it, are all from here … */
+  lineStart(resource: string): string
+  /** … to before this. */
+  lineEnd(resource: string): string
+  /** The keys of claims begin with this. */
+  claims(resource: string): string
+  /** Its last change gave fences above those of claims that wait already. */
+  jump(resource: string): string
+  /** What `resize` set. */
+  pin(resource: string): string
+  /** All lines begin with this. */
+  readonly lines: string
+  /** The resource of a key below `lines`; null: it belongs to no line. */
+  resourceOf(key: string): string | null
+  readonly states: string
+  /**
+   * The key of one client, which changes when its unanswered requests must not be done any more.
+   */
+  client(lease: string): string
+  /** What all spaces begin with; null: there are none in the names. */
+  readonly root: string | null
+}
+
+export const DEFAULT_ROOT = 'holdfast/'
+/** `/` follows it in the order of bytes, so both kinds of keys are one range. */
+const ABOUT = '.'
+const AFTER_SLASH = '0'
+/** As etcd's recipe writes them: the lease, and in our keys the number of the attempt. */
+const CLAIM = /^[0-9a-f]{1,16}(-[0-9a-f]+)?$/
+
+interface NameRules {
+  readonly lines: string
+  readonly meta: string
+  readonly root: string | null
+  encode(resource: string): string
+  decode(name: string): string
+}
+
+/** Our own: `holdfast/SPACE/lines/RESOURCE/LEASE-ATTEMPT`. */
+export function ownNames(root: string, space: string): EtcdNames {
+  const base = `${root}${encode(space)}/`
+  return namesBy({ lines: `${base}lines/`, meta: base, root, encode, decode })
+}
+
+/** A resource is the very name that `etcdctl lock` is given. */
+export function sharedNames(root: string, space: string): EtcdNames {
+  const meta = `${DEFAULT_ROOT}${encode(space)}/`
+  const same = (name: string): string => name
+  return namesBy({ lines: root, meta, root: null, encode: same, decode: same })
+}
+
+function namesBy({ lines, meta, root, encode: toName, decode: toResource }: NameRules): EtcdNames {
+  const line = (resource: string): string => `${lines}${toName(resource)}`
+  return {
+    lines,
+    root,
+    states: `${meta}states/`,
+    lineStart: (resource) => `${line(resource)}${ABOUT}`,
+    lineEnd: (resource) => `${line(resource)}${AFTER_SLASH}`,
+    claims: (resource) => `${line(resource)}/`,
+    jump: (resource) => `${line(resource)}${ABOUT}jump`,
+    pin: (resource) => `${line(resource)}${ABOUT}pin`,
+    client: (lease) => `${meta}clients/${lease}`,
+    resourceOf(key) {
+      const slash = key.lastIndexOf('/')
+      const isClaim = slash >= lines.length && CLAIM.test(key.slice(slash + 1))
+      if (isClaim) return toResource(key.slice(lines.length, slash))
+      const [, name] = /^(.*)\.(?:jump|pin)$/s.exec(key.slice(lines.length)) ?? []
+      return name === undefined ? null : toResource(name)
+    },
+  }
+}
