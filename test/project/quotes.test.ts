@@ -107,6 +107,12 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
     'blocks of {stores/zookeeper/names.ts FENCES_EACH} fences',
     'within about {stores/zookeeper/own-nodes.ts WATCH_AFTER_MS} ms',
   ],
+  'docs/stores/etcd.md': [
+    "| `ttl` | `'{stores/etcd/index.ts DEFAULT_TTL_MS s}s'` |",
+    "| `requestTimeout` | `'{drivers/etcd/options.ts DEFAULT_REQUEST_TIMEOUT_MS s}s'` |",
+    'for longer than {stores/etcd/line.ts WATCH_AFTER_MS} ms',
+    'blocks of {stores/etcd/rows.ts FENCES_EACH} fences',
+  ],
   'docs/stores/quorum.md': [
     'after {stores/quorum/identity.ts FOUNDING_PATIENCE_MS s} seconds and `longestLease`',
   ],
