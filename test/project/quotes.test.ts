@@ -78,6 +78,12 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
     'The schema version is {stores/sqlite/schema.ts SCHEMA_VERSION}',
     '`application_id` is {stores/sqlite/schema.ts APPLICATION_ID hex}',
   ],
+  'docs/stores/redis.md': [
+    'sends itself a ping every {stores/redis/subscription.ts PING_INTERVAL_MS s} seconds',
+    'reads {stores/redis/inspection.ts LINES_OF_ONE_CALL} lines with each call',
+    'with SCAN, {stores/redis/ioredis.ts KEYS_AT_ONCE} at a time',
+    'up to {stores/redis/batcher.ts MOST_CALLS} in one script call',
+  ],
   'docs/stores/postgres.md': [
     'and then every {stores/postgres/subscription.ts PING_INTERVAL_MS s} seconds',
     'looks every {engine/state-watch.ts POLL_EVERY_MS s} seconds',
@@ -106,6 +112,12 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
     "| `tick` | `'{drivers/zookeeper/options.ts DEFAULT_TICK_MS s}s'` |",
     'blocks of {stores/zookeeper/names.ts FENCES_EACH} fences',
     'within about {stores/zookeeper/own-nodes.ts WATCH_AFTER_MS} ms',
+  ],
+  'docs/stores/etcd.md': [
+    "| `ttl` | `'{stores/etcd/index.ts DEFAULT_TTL_MS s}s'` |",
+    "| `requestTimeout` | `'{drivers/etcd/options.ts DEFAULT_REQUEST_TIMEOUT_MS s}s'` |",
+    'for longer than {stores/etcd/line.ts WATCH_AFTER_MS} ms',
+    'blocks of {stores/etcd/rows.ts FENCES_EACH} fences',
   ],
   'docs/stores/quorum.md': [
     'after {stores/quorum/identity.ts FOUNDING_PATIENCE_MS s} seconds and `longestLease`',

@@ -18,13 +18,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no odd words': oddWords,
 }
 
-/** To be rewritten: pages with the rules that they break. Each entry goes when its page is done. */
-const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['no long sentence', 'wrapped lines'],
-  'docs/README.md': ['wrapped lines', 'no odd words'],
-  'docs/stores/redis.md': Object.keys(RULES),
-}
-
 function longAverage(page: Page): string[] {
   const sentences = proseOf(page)
   const words = sentences.reduce((sum, sentence) => sum + sentence.words, 0)
@@ -69,28 +62,14 @@ function oddWords({ path, text }: Page): string[] {
   return oddWordsIn(text, ODD_IN_PAGES).map(({ index, words }) => `${path}:${lineAt(text, index)}: ${words}`)
 }
 
-function isExcepted({ path }: Page, rule: string): boolean {
-  return EXCEPTIONS[path]?.includes(rule) ?? false
-}
-
 describe('the pages for users', () => {
   const pages = pagesForUsers()
 
-  it.each(Object.entries(RULES))('have %s', (name, rule) => {
+  it.each(Object.entries(RULES))('have %s', (_name, rule) => {
     expectNone(
-      pages.filter((page) => !isExcepted(page, name)).flatMap(rule),
+      pages.flatMap(rule),
       `Write as in docs/mutex.md: at most ${MOST_WORDS} words in an average sentence, ${LONGEST_SENTENCE} in any, ${LONGEST_CELL} in a table cell, ${MOST_COLUMNS} columns:`,
     )
-  })
-
-  it('have no exception that is no longer needed', () => {
-    const idle = Object.entries(EXCEPTIONS).flatMap(([path, rules]) => {
-      const page = pages.find((each) => each.path === path)
-      return rules
-        .filter((rule) => page === undefined || RULES[rule]?.(page).length === 0)
-        .map((rule) => `${path}: ${rule}`)
-    })
-    expectNone(idle, 'Remove these exceptions from test/project/readability.test.ts:')
   })
 })
 
