@@ -91,7 +91,7 @@ describeOn('etcd', 'the client for etcd', () => {
     const server = await start()
     const etcd = client(server.address)
     let hasEnded = false
-    const lease = etcd.lease(60_000, () => {
+    const lease = etcd.lease(60_000, 'a', () => {
       hasEnded = true
     })
     const id = await lease.ready()

@@ -56,4 +56,18 @@ describeOn('etcd', 'a look at a live etcd', () => {
     const root = await check(guarded.address, { username: 'root', password: 'secret' })
     expect(root['permissions']).toMatchObject({ level: 'fine' })
   })
+
+  it('is content with a user that may only use the keys of the store', async () => {
+    const guarded = await server()
+    await guarded.ctl('user', 'add', 'root:secret')
+    await guarded.ctl('user', 'grant-role', 'root', 'root')
+    await guarded.ctl('role', 'add', 'locker')
+    await guarded.ctl('role', 'grant-permission', 'locker', '--prefix=true', 'readwrite', 'holdfast/')
+    await guarded.ctl('user', 'add', 'app:secret')
+    await guarded.ctl('user', 'grant-role', 'app', 'locker')
+    await guarded.ctl('auth', 'enable')
+    const findings = await check(guarded.address, { username: 'app', password: 'secret' })
+    expect(findings['permissions']).toMatchObject({ level: 'fine' })
+    expect(findings['latency']).toBeDefined()
+  })
 })

@@ -76,7 +76,7 @@ describeOn('etcd', 'three etcd servers', () => {
     const { leader } = await servers.ranked()
     const client = new EtcdClient(leader.address, { requestTimeout: '20s', stallTimeout: '60s' })
     endings.push(() => client.close())
-    const lease = client.lease(4000, () => {})
+    const lease = client.lease(4000, 'a', () => {})
     await lease.ready()
     leader.pause()
     const before = lease.validUntil

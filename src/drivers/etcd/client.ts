@@ -93,10 +93,14 @@ export class EtcdClient {
     return this.#watches.add(watch)
   }
 
-  /** A lease that is kept alive. `onEnd` is called when it has ended although it was not closed. */
-  lease(ttlMs: number, onEnd: () => void): EtcdLease {
+  /**
+   * A lease that is kept alive. Renewals are confirmed by reading `key`, which need not exist, but
+   * which the user must be allowed to read. `onEnd` is called when the lease has ended although it
+   * was not closed.
+   */
+  lease(ttlMs: number, key: Key, onEnd: () => void): EtcdLease {
     const confirm = async (): Promise<void> => {
-      await this.get('\0')
+      await this.get(key)
     }
     const onClosed = (closed: EtcdLease): void => {
       this.#leases.delete(closed)

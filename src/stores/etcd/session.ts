@@ -19,7 +19,7 @@ export class EtcdSession {
   constructor(client: EtcdClient, names: EtcdNames, ttlMs: number, onEnd: () => void) {
     this.client = client
     this.#names = names
-    this.lease = client.lease(ttlMs, onEnd)
+    this.lease = client.lease(ttlMs, names.states, onEnd)
   }
 
   /** The lease that claims are attached to. */
