@@ -31,6 +31,7 @@ export const SERVERS = {
     packages: ['zookeeper', 'python3-kazoo', 'libcurator-recipes-java'],
     programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
+  memcached: { packages: ['memcached'], programs: ['memcached'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
   // The browser in which the dashboard is tested.
   chromium: { packages: ['chromium'], programs: ['chromium'] },

@@ -7,6 +7,7 @@ export type ServerName =
   | 'pgbouncer'
   | 'mariadb'
   | 'zookeeper'
+  | 'memcached'
   | 'iptables'
   | 'chromium'
 

@@ -1,0 +1,50 @@
+import { HoldfastError } from '../../base/errors.js'
+import { MemcachedError } from '../../drivers/memcached/index.js'
+import { failuresOf } from '../shared/failures.js'
+
+const STORE = 'memcached'
+
+export const { explain, outOfReach, closed } = failuresOf({
+  store: STORE,
+  server: 'memcached',
+  meaningOf(error, message) {
+    if (!(error instanceof MemcachedError) || error.code !== 'REFUSED') return null
+    const [, text] = MEANINGS.find(([words]) => words.test(message)) ?? []
+    return { text: `memcached refused the command: ${message}${text ?? ''}`, retryable: isPassing(message) }
+  },
+})
+
+const MEANINGS: readonly (readonly [RegExp, string])[] = [
+  [/unauthenticated|authentication failure/i, '; give user and password as in its file of -Y'],
+  [/out of memory/i, '; it has lost the line or state, so give it more memory'],
+  [/metadump|lru crawler/i, '; it is started without the commands that list keys (-X, no_lru_crawler)'],
+  [/ERROR$/, '; memcached 1.6 or later is needed, for its meta commands'],
+]
+
+function isPassing(message: string): boolean {
+  return /out of memory|BUSY/i.test(message)
+}
+
+/** Too many others came between. */
+export function contended(what: string): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', `Too many clients change ${what} at once`, {
+    store: STORE,
+    retryable: true,
+  })
+}
+
+export function lineFull(resource: string, bytes: number, most: number): HoldfastError {
+  const text = `The line of '${resource}' would have ${bytes} bytes, and an item of this memcached holds ${most}: too many claims wait; start it with a larger -I`
+  return new HoldfastError('STORE_UNAVAILABLE', text, { store: STORE, resource, retryable: true })
+}
+
+export function stateTooLarge(key: string, bytes: number, most: number): HoldfastError {
+  const text = `The state '${key}' would have ${bytes} bytes, and an item of this memcached holds ${most}`
+  return new HoldfastError('UNSUPPORTED', text, { store: STORE })
+}
+
+/** An item under one of our keys that we did not write. */
+export function notOurs(key: string): HoldfastError {
+  const text = `The item ${key} of memcached was not written by this version of Holdfast; use another prefix`
+  return new HoldfastError('STORE_UNAVAILABLE', text, { store: STORE })
+}

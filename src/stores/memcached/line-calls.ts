@@ -1,0 +1,119 @@
+import type { Env } from '../../base/env.js'
+import type { EmbeddedLines } from '../embedded/lines.js'
+import { withWait } from '../shared/call-batcher.js'
+import { contended } from './failures.js'
+import type { Line, LineCall } from './line.js'
+import { LineDraft, type LineNews } from './line-draft.js'
+
+const MOST_ATTEMPTS = 50
+/** Others came between so often: from then on it waits for a moment before each attempt. */
+const HASTY_ATTEMPTS = 2
+const LONGEST_PAUSE_MS = 16
+/** The most calls of one batch. */
+const MOST_CALLS = 500
+
+export interface LineCallsContext {
+  readonly env: Env
+  /** The line was read: other clients may have changed it. */
+  onSeen(line: Line): void
+  /** The line was written, with news for clients. */
+  onWritten(line: Line, news: readonly LineNews[]): void
+}
+
+/**
+ * The calls of all lines. While a batch of a line is under way, further calls of that line gather:
+ * one compare-and-set serves them all, and they do not collide with each other.
+ */
+export class LineCalls {
+  readonly #context: LineCallsContext
+
+  constructor(context: LineCallsContext) {
+    this.#context = context
+  }
+
+  submit<T>(line: Line, run: (calls: EmbeddedLines) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const submittedAt = this.#context.env.now()
+      const call = { submittedAt, run, resolve, reject } as LineCall
+      if (line.queue) line.queue.push(call)
+      else {
+        line.queue = []
+        void this.#send(line, [call])
+      }
+    })
+  }
+
+  /** Never rejects: the calls do. */
+  async #send(line: Line, calls: LineCall[]): Promise<void> {
+    line.turn++
+    try {
+      await this.#commit(line, calls)
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
+    line.turn++
+    const queue = line.queue ?? []
+    if (queue.length === 0) line.queue = undefined
+    else void this.#send(line, queue.splice(0, MOST_CALLS))
+  }
+
+  /** Answers the calls, or throws. A call that fails by itself is taken out of `calls`. */
+  async #commit(line: Line, calls: LineCall[]): Promise<void> {
+    // What nobody writes down must have been true during the batch.
+    let isFresh = false
+    for (let attempt = 0; attempt < MOST_ATTEMPTS && calls.length > 0; attempt++) {
+      if (attempt > HASTY_ATTEMPTS) await this.#pause(attempt)
+      if (!line.node.isReady) await line.node.ready()
+      let image = line.image
+      if (!image) {
+        image = line.see(await line.read())
+        isFresh = true
+        this.#context.onSeen(line)
+      }
+      // Before the line's time is read: a pause in between must not lengthen a lease.
+      const startedAt = this.#context.env.now()
+      const draft = new LineDraft(image, line.node.now())
+      const replies = runAll(calls, draft)
+      if (!replies) continue
+      if (draft.hasChanged ? await line.write(draft.image) : isFresh) {
+        if (draft.hasChanged) this.#context.onWritten(line, draft.news)
+        answer(calls, replies, startedAt)
+        return
+      }
+      line.forget()
+      isFresh = false
+    }
+    if (calls.length > 0) throw contended(`the line of '${line.resource}'`)
+  }
+
+  #pause(attempt: number): Promise<void> {
+    const { env } = this.#context
+    const ms = env.random() * Math.min(LONGEST_PAUSE_MS, attempt)
+    return new Promise((resolve) => {
+      env.timer(ms, resolve, { keepAlive: false })
+    })
+  }
+}
+
+/** The replies; null: a call failed and was answered, so the others have to run without it. */
+function runAll(calls: LineCall[], draft: LineDraft): unknown[] | null {
+  const replies: unknown[] = []
+  for (const [index, call] of calls.entries()) {
+    try {
+      replies.push(call.run(draft.calls))
+    } catch (error) {
+      calls.splice(index, 1)
+      call.reject(error)
+      return null
+    }
+  }
+  return replies
+}
+
+/** The lease of a grant counts from the moment at which the batch was made. */
+function answer(calls: readonly LineCall[], replies: readonly unknown[], startedAt: number): void {
+  for (const [index, { submittedAt, resolve }] of calls.entries()) {
+    const waitedMs = startedAt - submittedAt
+    resolve(waitedMs < 1 ? replies[index] : withWait(replies[index], waitedMs))
+  }
+}

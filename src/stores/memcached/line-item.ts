@@ -1,0 +1,129 @@
+import type { ClaimRow, Pin } from '../embedded/rows.js'
+import { notOurs } from './failures.js'
+
+/** A line as its item has it. Times are the server's milliseconds. */
+export interface LineImage {
+  /** When it was last changed. The line's time never goes back behind it. */
+  readonly at: number
+  /** The last fence that was given. */
+  readonly last: number
+  readonly pin: Pin | undefined
+  /** By id, in the order of the line. */
+  readonly rows: ReadonlyMap<string, ClaimRow>
+}
+
+export const EMPTY_LINE: LineImage = { at: 0, last: 0, pin: undefined, rows: new Map() }
+
+const FORMAT = 1
+
+type EncodedRow = [
+  id: string,
+  /** Places in the lists of clients and infos, which many rows have in common. */
+  client: number,
+  info: number,
+  permits: number,
+  capacity: number,
+  fence: number | null,
+  expires: number,
+  since: number,
+  maxHoldMs: number | null,
+  floor: number,
+  block: number,
+]
+
+type EncodedLine = [
+  format: number,
+  space: string,
+  resource: string,
+  at: number,
+  last: number,
+  pin: [declared: number, capacity: number] | null,
+  clients: string[],
+  infos: string[],
+  rows: EncodedRow[],
+]
+
+/** The part of the item that never changes. */
+export function encodeHead(space: string, resource: string): string {
+  return `[${FORMAT},${JSON.stringify(space)},${JSON.stringify(resource)},`
+}
+
+export function encodeLine(head: string, { at, last, pin, rows }: LineImage): string {
+  const clients = new Numbered()
+  const infos = new Numbered()
+  const encoded: EncodedRow[] = []
+  for (const row of rows.values()) {
+    const [client, info] = [clients.numberOf(row.client), infos.numberOf(row.info)]
+    const { id, permits, capacity, fence, since, maxHoldMs, floor, block } = row
+    const expires = Math.min(row.expires, Number.MAX_SAFE_INTEGER)
+    encoded.push([id, client, info, permits, capacity, fence, expires, since, maxHoldMs, floor, block])
+  }
+  const pinned = pin ? `[${pin.declared},${pin.capacity}]` : 'null'
+  if (encoded.length === 0) return `${head}${at},${last},${pinned},[],[],[]]`
+  return `${head}${at},${last},${pinned},${JSON.stringify(clients.all)},${JSON.stringify(infos.all)},${JSON.stringify(encoded)}]`
+}
+
+export function decodeLine(key: string, text: string): LineImage & { space: string; resource: string } {
+  const item = parseItem<EncodedLine>(key, text)
+  const [, space, resource, at, last, pinned, clients, infos, encoded] = item
+  const rows = new Map<string, ClaimRow>()
+  for (const [
+    id,
+    client,
+    info,
+    permits,
+    capacity,
+    fence,
+    expires,
+    since,
+    maxHoldMs,
+    floor,
+    block,
+  ] of encoded) {
+    rows.set(id, {
+      resource,
+      id,
+      client: clients[client] ?? '',
+      permits,
+      capacity,
+      fence,
+      expires,
+      maxHoldMs,
+      floor,
+      block,
+      since,
+      info: infos[info] ?? '',
+    })
+  }
+  const pin = pinned ? { declared: pinned[0], capacity: pinned[1] } : undefined
+  return { space, resource, at, last, pin, rows }
+}
+
+/** The array that an item is, if it is one of ours. */
+export function parseItem<Item extends [format: number, ...rest: unknown[]]>(
+  key: string,
+  text: string,
+): Item {
+  try {
+    const item = JSON.parse(text)
+    if (Array.isArray(item) && item[0] === FORMAT) return item as Item
+  } catch {
+    // Reported below.
+  }
+  throw notOurs(key)
+}
+
+/** Texts by number, each once. */
+class Numbered {
+  readonly all: string[] = []
+  readonly #numbers = new Map<string, number>()
+
+  numberOf(text: string): number {
+    // Most rows have the text of the row before them.
+    if (this.all.length > 0 && this.all.at(-1) === text) return this.all.length - 1
+    const known = this.#numbers.get(text)
+    if (known !== undefined) return known
+    this.#numbers.set(text, this.all.length)
+    return this.all.push(text) - 1
+  }
+}
