@@ -21,6 +21,9 @@ export interface MemcachedServerOptions extends MemcachedAddress {
   onLoss?(): void
 }
 
+/** The server walks through its keys in small steps, with pauses. */
+const KEYS_TIMEOUT_MS = 15_000
+
 /** The values of `stats`, by name. */
 export type MemcachedStats = ReadonlyMap<string, string>
 
@@ -62,11 +65,12 @@ export class MemcachedServer {
 
   /**
    * The keys of all items. On a connection of its own: the server accepts no other command before
-   * this one, and answers nothing else meanwhile.
+   * this one, and answers nothing else meanwhile. Not by `metadump all`: it misses items that are
+   * written at the same time.
    */
   async keys(): Promise<string[]> {
     if (this.#isClosed) throw this.#closedError()
-    const link = new MemcachedLink(this.#options, () => {})
+    const link = new MemcachedLink({ ...this.#options, timeoutMs: KEYS_TIMEOUT_MS }, () => {})
     try {
       const { login } = this.#options
       if (login) await this.#logIn(link, login)

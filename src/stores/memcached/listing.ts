@@ -6,7 +6,7 @@ import type { MemcachedNode } from './node.js'
 /** How many items are asked for in one packet. */
 const PAGE = 100
 /** A server walks through its keys for one client at a time. */
-const MOST_ATTEMPTS = 40
+const MOST_ATTEMPTS = 200
 const LONGEST_PAUSE_MS = 50
 
 export interface ListedItem {
