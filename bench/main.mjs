@@ -10,6 +10,7 @@ const SUITES = [
   'zookeeper',
   'postgres',
   'mysql',
+  'memcached',
   'cohort',
   'holds',
   'fleet',

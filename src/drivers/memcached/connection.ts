@@ -2,7 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Cancel, Env } from '../../base/env.js'
 import { MemcachedError } from './errors.js'
-import { type Reply, type ReplyKind, ReplyReader } from './replies.js'
+import { type MetaReply, type Reply, ReplyReader } from './replies.js'
 
 export interface MemcachedLinkOptions {
   readonly host: string
@@ -14,15 +14,18 @@ export interface MemcachedLinkOptions {
   readonly tls?: ConnectionOptions | undefined
 }
 
-interface Pending {
-  readonly kind: ReplyKind
-  readonly sentAt: number
-  resolve(reply: Reply): void
+type Pending = {
   reject(error: MemcachedError): void
-}
+} & (
+  | { readonly kind: 'meta'; resolve(reply: MetaReply): void }
+  | { readonly kind: 'list'; resolve(lines: readonly string[]): void }
+)
+
+/** How often, within its time, it is looked whether the oldest command is still unanswered. */
+const LOOKS = 4
 
 /**
- * One connection. Commands of one turn of the event loop travel in one packet, and are answered in
+ * One connection. Commands are ASCII. Those of one turn of the event loop travel in one packet, and are answered in
  * order. A connection that does not answer in time is closed: its later answers could not be told
  * apart.
  */
@@ -39,7 +42,7 @@ export class MemcachedLink {
   readonly #flush = (): void => {
     const commands = this.#unsent
     this.#unsent = ''
-    if (!this.#failure) this.#socket.write(commands)
+    if (!this.#failure) this.#socket.write(commands, 'latin1')
   }
 
   /** `onEnd` is called once, when the connection is over. */
@@ -56,15 +59,23 @@ export class MemcachedLink {
 
   readonly #onEnd: (error: MemcachedError) => void
 
-  send(command: string, kind: ReplyKind): Promise<Reply> {
-    if (this.#failure) return Promise.reject(this.#failure)
-    return new Promise((resolve, reject) => {
-      if (this.#isIdle) this.#socket.ref()
-      this.#pending.push({ kind, sentAt: this.#options.env.now(), resolve, reject })
-      this.#cancelTimer ??= this.#startTimer(this.#options.timeoutMs)
-      if (this.#unsent === '') process.nextTick(this.#flush)
-      this.#unsent += command
-    })
+  /** A meta command, or another one that is answered by one line. */
+  meta(command: string): Promise<MetaReply> {
+    return new Promise((resolve, reject) => this.#send(command, { kind: 'meta', resolve, reject }))
+  }
+
+  /** A command that is answered by lines up to END. */
+  list(command: string): Promise<readonly string[]> {
+    return new Promise((resolve, reject) => this.#send(command, { kind: 'list', resolve, reject }))
+  }
+
+  #send(command: string, pending: Pending): void {
+    if (this.#failure) return pending.reject(this.#failure)
+    if (this.#isIdle) this.#socket.ref()
+    this.#pending.push(pending)
+    this.#cancelTimer ??= this.#startTimer()
+    if (this.#unsent === '') process.nextTick(this.#flush)
+    this.#unsent += command
   }
 
   end(error: MemcachedError): void {
@@ -96,31 +107,37 @@ export class MemcachedLink {
       const reply = this.#reader.next(pending.kind)
       if (!reply) break
       this.#answered++
-      pending.resolve(reply)
-      if (pending.kind === 'meta' && 'failure' in reply && !reply.failure.startsWith('SERVER_ERROR')) {
-        // The server did not understand the command, and may take its data for the next one.
-        const { host, port } = this.#options
-        return this.end(new MemcachedError('REFUSED', `${host}:${port}: ${reply.failure}`))
-      }
+      this.#answer(pending, reply)
     }
-    if (!this.#isIdle) return
+    if (!this.#isIdle || this.#failure) return
     this.#pending = []
     this.#answered = 0
     // An idle connection does not keep the process alive.
     this.#socket.unref()
   }
 
-  /** One timer for all commands: it is started again for the oldest that waits. */
-  #startTimer(ms: number): Cancel {
+  #answer(pending: Pending, reply: Reply): void {
+    if ('failure' in reply) {
+      const { host, port } = this.#options
+      const error = new MemcachedError('REFUSED', `${host}:${port}: ${reply.failure}`)
+      pending.reject(error)
+      // The server did not understand the command, and may take its data for the next one.
+      if (pending.kind === 'meta' && !reply.failure.startsWith('SERVER_ERROR')) this.end(error)
+    } else if (pending.kind === 'meta') pending.resolve(reply as MetaReply)
+    else pending.resolve(reply as readonly string[])
+  }
+
+  /** One timer for all commands, and no look at the clock for each of them. */
+  #startTimer(oldest?: Pending, looks = 1): Cancel {
     const { env, timeoutMs } = this.#options
     const look = (): void => {
       this.#cancelTimer = undefined
-      const oldest = this.#pending[this.#answered]
-      if (!oldest) return
-      const leftMs = oldest.sentAt + timeoutMs - env.now()
-      if (leftMs <= 0) this.#fail(`no answer within ${timeoutMs} ms`)
-      else this.#cancelTimer = this.#startTimer(leftMs)
+      const first = this.#pending[this.#answered]
+      if (!first) return
+      const count = first === oldest ? looks + 1 : 1
+      if (count > LOOKS) this.#fail(`no answer within ${timeoutMs} ms`)
+      else this.#cancelTimer = this.#startTimer(first, count)
     }
-    return env.timer(ms, look, { keepAlive: false })
+    return env.timer(timeoutMs / LOOKS, look, { keepAlive: false })
   }
 }

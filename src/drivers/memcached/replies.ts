@@ -12,10 +12,7 @@ export interface MetaReply {
 }
 
 /** A complete reply. `failure`: the server's words, where it answered with an error. */
-export type Reply =
-  | { readonly failure: string }
-  | { readonly meta: MetaReply }
-  | { readonly lines: readonly string[] }
+export type Reply = { readonly failure: string } | MetaReply | readonly string[]
 
 const NEWLINE = 10
 const CRLF_BYTES = 2
@@ -45,7 +42,7 @@ export class ReplyReader {
     const word = line.indexOf(' ')
     const status = word < 0 ? line : line.slice(0, word)
     if (status !== 'VA') {
-      return FAILURE.test(status) ? { failure: line } : { meta: { status, cas: casOf(line), value: '' } }
+      return isFailure(status) ? { failure: line } : { status, cas: casOf(line), value: '' }
     }
     const end = this.#at + Number.parseInt(line.slice(3), 10)
     if (end + CRLF_BYTES > this.#buffer.length) {
@@ -54,7 +51,7 @@ export class ReplyReader {
     }
     const value = this.#buffer.toString('utf8', this.#at, end)
     this.#at = end + CRLF_BYTES
-    return { meta: { status, cas: casOf(line), value } }
+    return { status, cas: casOf(line), value }
   }
 
   #nextList(): Reply | null {
@@ -63,7 +60,7 @@ export class ReplyReader {
       if (line === 'END') {
         const lines = this.#lines
         this.#lines = []
-        return { lines }
+        return lines
       }
       this.#lines.push(line)
     }
@@ -77,6 +74,11 @@ export class ReplyReader {
     this.#at = end + 1
     return line
   }
+}
+
+/** Almost every status has two letters. */
+function isFailure(status: string): boolean {
+  return status.length > 2 && FAILURE.test(status)
 }
 
 /** The flag `c` of a reply. */

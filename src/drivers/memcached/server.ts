@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Env } from '../../base/env.js'
 import { MemcachedLink } from './connection.js'
 import { MemcachedError } from './errors.js'
-import type { MetaReply, Reply, ReplyKind } from './replies.js'
+import type { MetaReply } from './replies.js'
 import type { MemcachedAddress } from './servers.js'
 
 export interface MemcachedLogin {
@@ -43,18 +43,18 @@ export class MemcachedServer {
     this.name = `${options.host}:${options.port}`
   }
 
-  /** A meta command with its data and line ends: `mg key c v\r\n`. */
-  async meta(command: string): Promise<MetaReply> {
-    const reply = await this.#send(command, 'meta')
-    if ('meta' in reply) return reply.meta
-    throw this.#refused(reply)
+  /** A meta command with its data and line ends, in ASCII: `mg key c v\r\n`. */
+  meta(command: string): Promise<MetaReply> {
+    if (this.#isClosed) return Promise.reject(this.#closedError())
+    this.#link ??= this.#connect()
+    return this.#link.meta(command)
   }
 
   /** A command that is answered by lines up to END. */
-  async list(command: string): Promise<readonly string[]> {
-    const reply = await this.#send(command, 'list')
-    if ('lines' in reply) return reply.lines
-    throw this.#refused(reply)
+  list(command: string): Promise<readonly string[]> {
+    if (this.#isClosed) return Promise.reject(this.#closedError())
+    this.#link ??= this.#connect()
+    return this.#link.list(command)
   }
 
   /** `stats`, or one of its groups: `settings`. */
@@ -74,9 +74,8 @@ export class MemcachedServer {
     try {
       const { login } = this.#options
       if (login) await this.#logIn(link, login)
-      const reply = await link.send('lru_crawler metadump hash\r\n', 'list')
-      if (!('lines' in reply)) throw this.#refused(reply)
-      return reply.lines.map((line) => decodeURIComponent(/^key=(\S*)/.exec(line)?.[1] ?? ''))
+      const lines = await link.list('lru_crawler metadump hash\r\n')
+      return lines.map((line) => decodeURIComponent(/^key=(\S*)/.exec(line)?.[1] ?? ''))
     } finally {
       link.end(this.#closedError())
     }
@@ -92,12 +91,6 @@ export class MemcachedServer {
     this.#link?.end(this.#closedError())
   }
 
-  #send(command: string, kind: ReplyKind): Promise<Reply> {
-    if (this.#isClosed) return Promise.reject(this.#closedError())
-    this.#link ??= this.#connect()
-    return this.#link.send(command, kind)
-  }
-
   #connect(): MemcachedLink {
     const link = new MemcachedLink(this.#options, () => {
       if (this.#link !== link) return
@@ -105,7 +98,8 @@ export class MemcachedServer {
       this.#options.onLoss?.()
     })
     const { login } = this.#options
-    if (login) void this.#logIn(link, login)
+    // What fails is reported to the callers: the connection ends with it.
+    if (login) this.#logIn(link, login).catch(() => {})
     return link
   }
 
@@ -114,20 +108,12 @@ export class MemcachedServer {
    * it; where no login is asked for, it must not leave a secret in the cache.
    */
   async #logIn(link: MemcachedLink, { user, password }: MemcachedLogin): Promise<void> {
-    const secret = `${user} ${password}`
-    const reply = await link
-      .send(`set holdfast:login 0 -1 ${Buffer.byteLength(secret)}\r\n${secret}\r\n`, 'meta')
-      .catch(() => null)
-    if (reply && 'failure' in reply) link.end(this.#refused(reply))
+    const secret = Buffer.from(`${user} ${password}`).toString('latin1')
+    await link.meta(`set holdfast:login 0 -1 ${secret.length}\r\n${secret}\r\n`)
   }
 
   #closedError(): MemcachedError {
     return new MemcachedError('CLOSED', `The client of ${this.name} is closed`)
-  }
-
-  #refused(reply: Reply): MemcachedError {
-    const words = 'failure' in reply ? reply.failure : 'an answer that does not fit the command'
-    return new MemcachedError('REFUSED', `${this.name}: ${words}`)
   }
 }
 

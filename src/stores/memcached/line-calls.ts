@@ -38,23 +38,46 @@ export class LineCalls {
       if (line.queue) line.queue.push(call)
       else {
         line.queue = []
-        void this.#send(line, [call])
+        this.#send(line, [call])
       }
     })
   }
 
-  /** Never rejects: the calls do. */
-  async #send(line: Line, calls: LineCall[]): Promise<void> {
+  #send(line: Line, calls: LineCall[]): void {
     line.turn++
-    try {
-      await this.#commit(line, calls)
-    } catch (error) {
-      for (const { reject } of calls) reject(error)
+    const end = (): void => {
+      line.turn++
+      const queue = line.queue ?? []
+      if (queue.length === 0) line.queue = undefined
+      else this.#send(line, queue.splice(0, MOST_CALLS))
     }
-    line.turn++
-    const queue = line.queue ?? []
-    if (queue.length === 0) line.queue = undefined
-    else void this.#send(line, queue.splice(0, MOST_CALLS))
+    const fail = (error: unknown): void => {
+      for (const { reject } of calls) reject(error)
+      end()
+    }
+    const commit = (): Promise<void> => this.#commit(line, calls).then(end, fail)
+    const written = this.#writeAtOnce(line, calls)
+    if (!written) void commit()
+    else written.then((isWritten) => (isWritten ? end() : commit()), fail)
+  }
+
+  /**
+   * The usual case, with few promises: one call on a line that is known. null: it is another case,
+   * or the line has to be read. The promise is of false where another client came between.
+   */
+  #writeAtOnce(line: Line, calls: LineCall[]): Promise<boolean> | null {
+    const [call] = calls
+    const { image } = line
+    if (!image || !call || calls.length > 1 || !line.node.isReady) return null
+    const draft = new LineDraft(image, line.node.now())
+    const replies = runAll(calls, draft)
+    if (!replies || !draft.hasChanged) return null
+    return line.write(draft.image).then((isWritten) => {
+      if (!isWritten) return false
+      this.#context.onWritten(line, draft.news)
+      call.resolve(replies[0])
+      return true
+    })
   }
 
   /** Answers the calls, or throws. A call that fails by itself is taken out of `calls`. */

@@ -45,22 +45,23 @@ type EncodedLine = [
 
 /** The part of the item that never changes. */
 export function encodeHead(space: string, resource: string): string {
-  return `[${FORMAT},${JSON.stringify(space)},${JSON.stringify(resource)},`
+  return `[${FORMAT},${asciiJson(space)},${asciiJson(resource)},`
 }
 
 export function encodeLine(head: string, { at, last, pin, rows }: LineImage): string {
   const clients = new Numbered()
   const infos = new Numbered()
-  const encoded: EncodedRow[] = []
+  let encoded = ''
   for (const row of rows.values()) {
-    const [client, info] = [clients.numberOf(row.client), infos.numberOf(row.info)]
     const { id, permits, capacity, fence, since, maxHoldMs, floor, block } = row
+    const texts = `${asciiJson(id)},${clients.numberOf(row.client)},${infos.numberOf(row.info)}`
     const expires = Math.min(row.expires, Number.MAX_SAFE_INTEGER)
-    encoded.push([id, client, info, permits, capacity, fence, expires, since, maxHoldMs, floor, block])
+    const comma = encoded === '' ? '' : ','
+    // By hand, in the order of EncodedRow: half of the time that JSON.stringify takes for it.
+    encoded += `${comma}[${texts},${permits},${capacity},${fence},${expires},${since},${maxHoldMs},${floor},${block}]`
   }
   const pinned = pin ? `[${pin.declared},${pin.capacity}]` : 'null'
-  if (encoded.length === 0) return `${head}${at},${last},${pinned},[],[],[]]`
-  return `${head}${at},${last},${pinned},${JSON.stringify(clients.all)},${JSON.stringify(infos.all)},${JSON.stringify(encoded)}]`
+  return `${head}${at},${last},${pinned},[${clients.list}],[${infos.list}],[${encoded}]]`
 }
 
 export function decodeLine(key: string, text: string): LineImage & { space: string; resource: string } {
@@ -113,17 +114,32 @@ export function parseItem<Item extends [format: number, ...rest: unknown[]]>(
   throw notOurs(key)
 }
 
+/** JSON in ASCII: an item has as many bytes as characters. */
+export function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(/[\u0080-\uffff]/g, escaped)
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
 /** Texts by number, each once. */
 class Numbered {
-  readonly all: string[] = []
-  readonly #numbers = new Map<string, number>()
+  /** As the elements of a JSON array. */
+  list = ''
+  #last: string | undefined
+  #count = 0
+  #numbers: Map<string, number> | undefined
 
   numberOf(text: string): number {
     // Most rows have the text of the row before them.
-    if (this.all.length > 0 && this.all.at(-1) === text) return this.all.length - 1
-    const known = this.#numbers.get(text)
+    if (text === this.#last) return this.#numbers?.get(text) ?? this.#count - 1
+    if (this.#last !== undefined) this.#numbers ??= new Map([[this.#last, 0]])
+    this.#last = text
+    const known = this.#numbers?.get(text)
     if (known !== undefined) return known
-    this.#numbers.set(text, this.all.length)
-    return this.all.push(text) - 1
+    this.#numbers?.set(text, this.#count)
+    this.list += this.#count === 0 ? asciiJson(text) : `,${asciiJson(text)}`
+    return this.#count++
   }
 }

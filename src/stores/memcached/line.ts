@@ -84,19 +84,19 @@ export class Line {
   }
 
   /** Puts the image in the place of the one that is known. false: another client came between. */
-  async write(image: LineImage): Promise<boolean> {
+  write(image: LineImage): Promise<boolean> {
     const { epoch, mostBytes } = this.node
     const value = encodeLine(this.#head, image)
     // An item that is too large would not only be refused: the server drops the old one.
-    if (value.length * 3 > mostBytes && Buffer.byteLength(value) > mostBytes)
-      throw lineFull(this.resource, Buffer.byteLength(value), mostBytes)
+    if (value.length > mostBytes) return Promise.reject(lineFull(this.resource, value.length, mostBytes))
     const expected = this.cas ?? 0
     // Unless it is written, nothing is known of it.
     this.forget()
-    const cas = await this.node.set(this.key, value, expected, this.#ttlMs(image)).catch(rethrow)
-    if (cas === 0) return false
-    this.#seen = { epoch, cas, image }
-    return true
+    return this.node.set(this.key, value, expected, this.#ttlMs(image)).then((cas) => {
+      if (cas === 0) return false
+      this.#seen = { epoch, cas, image }
+      return true
+    }, rethrow)
   }
 
   /** Longer than any claim, and long enough for fences to go on; null: for good. */

@@ -50,12 +50,13 @@ export class MemcachedNode {
   /** The server's time in milliseconds. */
   now(): number {
     if (this.#testClock) return this.#testClock.wallMs()
-    if (this.#env.now() - this.#clock.askedAt > ASK_TIME_EVERY_MS && this.isReady) {
-      this.#clock.askedAt = this.#env.now()
+    const now = this.#env.now()
+    if (now - this.#clock.askedAt > ASK_TIME_EVERY_MS && this.isReady) {
+      this.#clock.askedAt = now
       // A failure shows in the calls that somebody waits for.
       this.#askTime().catch(() => {})
     }
-    return this.#clock.now()
+    return this.#clock.at(now)
   }
 
   /** `mg` with these flags. */
@@ -63,15 +64,14 @@ export class MemcachedNode {
     return this.server.meta(`mg ${key} ${flags}\r\n`)
   }
 
-  /** Compare-and-set. Resolves with the new CAS number, or 0 where another client came between. */
-  async set(key: string, value: string, expected: Expected, ttlMs: number | null): Promise<number> {
+  /**
+   * Compare-and-set of an ASCII value. Resolves with the new CAS number, or 0 where another client
+   * came between.
+   */
+  set(key: string, value: string, expected: Expected, ttlMs: number | null): Promise<number> {
     const condition = expected === 0 ? 'ME' : `C${expected}`
-    const bytes = Buffer.byteLength(value)
-    const command = `ms ${key} ${bytes} ${condition} T${ttlSeconds(ttlMs)} c\r\n${value}\r\n`
-    const { status, cas } = await this.server.meta(command)
-    if (status === 'HD') return cas
-    if (status === 'EX' || status === 'NF' || status === 'NS') return 0
-    throw new MemcachedError('REFUSED', `${this.server.name}: ${status}`)
+    const command = `ms ${key} ${value.length} ${condition} T${ttlSeconds(ttlMs)} c\r\n${value}\r\n`
+    return this.server.meta(command).then(newCas)
   }
 
   async #prepare(): Promise<void> {
@@ -91,6 +91,12 @@ export class MemcachedNode {
     const seconds = Number((await this.server.stats()).get('time'))
     this.#clock.set(seconds, sentAt, this.#env.now())
   }
+}
+
+function newCas({ status, cas }: MetaReply): number {
+  if (status === 'HD') return cas
+  if (status === 'EX' || status === 'NF' || status === 'NS') return 0
+  throw new MemcachedError('REFUSED', `an unknown answer to a write: ${status}`)
 }
 
 function ttlSeconds(ttlMs: number | null): number {

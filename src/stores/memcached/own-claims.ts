@@ -47,12 +47,11 @@ export class OwnClaims {
   /** Compares what is known of our claims with the line as it is now. */
   compare(line: Line): void {
     const { image, resource } = line
-    if (!image) return
+    if (!image || line.own.size === 0) return
     if (image.last !== line.lastFence) {
       line.lastFence = image.last
       line.movedAt = this.#env.now()
     }
-    if (line.own.size === 0) return
     const now = Math.max(image.at, line.node.now())
     for (const [id, claim] of line.own) {
       const row = image.rows.get(id)

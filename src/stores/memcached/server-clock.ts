@@ -21,8 +21,9 @@ export class ServerClock {
     this.#offsetMs = env.wallMs() - env.now()
   }
 
-  now(): number {
-    return this.#env.now() + this.#offsetMs
+  /** The server's time at that moment of the monotonic clock. */
+  at(now: number): number {
+    return now + this.#offsetMs
   }
 
   /** The server told its time, in seconds, between these moments of the monotonic clock. */

@@ -1,5 +1,5 @@
 import type { StateValue } from '../../contract/store.js'
-import { parseItem } from './line-item.js'
+import { asciiJson, parseItem } from './line-item.js'
 
 /** A state as its item has it. */
 export interface StateItem {
@@ -23,7 +23,7 @@ type EncodedState = [
 ]
 
 export function encodeState({ space, key, version, value, expires }: StateItem): string {
-  return JSON.stringify([1, space, key, version, value, expires] satisfies EncodedState)
+  return asciiJson([1, space, key, version, value, expires] satisfies EncodedState)
 }
 
 export function decodeState(itemKey: string, text: string): StateItem {

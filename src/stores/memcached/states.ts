@@ -82,8 +82,7 @@ export class MemcachedStates {
   ): Promise<boolean> {
     const expires = value === null || retentionMs === null ? null : now + retentionMs
     const text = encodeState({ space, key, version, value, expires })
-    const bytes = Buffer.byteLength(text)
-    if (bytes > node.mostBytes) throw stateTooLarge(key, bytes, node.mostBytes)
+    if (text.length > node.mostBytes) throw stateTooLarge(key, text.length, node.mostBytes)
     const keptMs = value === null ? 0 : retentionMs
     const ttlMs = keptMs === null ? null : keptMs + this.#options.retentionMs
     return (await node.set(itemKey, text, cas, ttlMs)) !== 0
