@@ -168,8 +168,8 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Opens a client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`,
-   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE` or `zookeeper://HOST:PORT`. Resolves when
-   * the store has answered.
+   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE`, `zookeeper://HOST:PORT` or
+   * `memcached://HOST:PORT`. Resolves when the store has answered.
    *
    * @example
    * ```ts

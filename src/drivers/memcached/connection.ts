@@ -25,9 +25,9 @@ type Pending = {
 const LOOKS = 4
 
 /**
- * One connection. Commands are ASCII. Those of one turn of the event loop travel in one packet, and are answered in
- * order. A connection that does not answer in time is closed: its later answers could not be told
- * apart.
+ * One connection. Commands are ASCII. Those of one turn of the event loop travel in one packet, and
+ * are answered in order. A connection that does not answer in time is closed: its later answers
+ * could not be told apart.
  */
 export class MemcachedLink {
   readonly #options: MemcachedLinkOptions

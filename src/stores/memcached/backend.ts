@@ -2,7 +2,7 @@ import type { Env } from '../../base/env.js'
 import { chooseServer, type MemcachedServer } from '../../drivers/memcached/index.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
 import { ItemKeys } from './keys.js'
-import { Line, type LocalMember } from './line.js'
+import { type LocalMember, MemcachedLine } from './line.js'
 import { LineCalls } from './line-calls.js'
 import { MemcachedNode } from './node.js'
 import { OwnClaims } from './own-claims.js'
@@ -35,7 +35,7 @@ export class MemcachedBackend {
   readonly #calls: LineCalls
   readonly #poller: LinePoller
   /** By space and resource. */
-  readonly #lines = new Map<string, Map<string, Line>>()
+  readonly #lines = new Map<string, Map<string, MemcachedLine>>()
   #lineCount = 0
 
   constructor(options: MemcachedBackendOptions) {
@@ -81,40 +81,40 @@ export class MemcachedBackend {
     this.#lineCount = 0
   }
 
-  line(space: string, resource: string): Line {
-    const lines = this.#lines.get(space) ?? new Map<string, Line>()
+  line(space: string, resource: string): MemcachedLine {
+    const lines = this.#lines.get(space) ?? new Map<string, MemcachedLine>()
     const known = lines.get(resource)
     if (known) return known
     this.#lines.set(space, lines)
     const key = this.keys.of('l', space, resource)
     const { retentionMs } = this.#options
-    const line = new Line({ key, node: this.#nodeOf(key), space, resource, retentionMs })
+    const line = new MemcachedLine({ key, node: this.#nodeOf(key), space, resource, retentionMs })
     lines.set(resource, line)
     if (++this.#lineCount > 2 * MOST_LINES) this.#forgetLines()
     return line
   }
 
-  submit<T>(line: Line, run: (calls: EmbeddedLines) => T): Promise<T> {
+  submit<T>(line: MemcachedLine, run: (calls: EmbeddedLines) => T): Promise<T> {
     return this.#calls.submit(line, run)
   }
 
   /** From now on, the client hears what becomes of its claim. */
-  follow(line: Line, id: string, member: LocalMember): void {
+  follow(line: MemcachedLine, id: string, member: LocalMember): void {
     this.claims.follow(line, id, member)
     this.#poller.update(line)
   }
 
-  unfollow(line: Line, id: string): void {
+  unfollow(line: MemcachedLine, id: string): void {
     if (line.own.delete(id)) this.#poller.update(line)
   }
 
-  #onSeen(line: Line): void {
+  #onSeen(line: MemcachedLine): void {
     this.claims.compare(line)
     this.#poller.update(line)
   }
 
   /** The next claim of ours asks, and is promoted by that. */
-  #onLapse({ own }: Line): void {
+  #onLapse({ own }: MemcachedLine): void {
     for (const { isHeld, member } of own.values()) if (!isHeld) return member.onNews({ type: 'gap' })
   }
 
@@ -124,7 +124,7 @@ export class MemcachedBackend {
     return node
   }
 
-  *#allLines(): Iterable<Line> {
+  *#allLines(): Iterable<MemcachedLine> {
     for (const lines of this.#lines.values()) yield* lines.values()
   }
 

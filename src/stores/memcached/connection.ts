@@ -20,7 +20,7 @@ import { groupByLine } from '../shared/beats.js'
 import type { MemcachedBackend } from './backend.js'
 import { checkNode } from './check.js'
 import { closed, explain } from './failures.js'
-import type { Line, LocalMember } from './line.js'
+import type { LocalMember, MemcachedLine } from './line.js'
 import { LineDraft } from './line-draft.js'
 import { decodeLine, type LineImage } from './line-item.js'
 import { itemsOf } from './listing.js'
@@ -181,7 +181,7 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     return this.#backend.submit(this.#line(resource), run)
   }
 
-  #line(resource: string): Line {
+  #line(resource: string): MemcachedLine {
     this.#checkOpen()
     return this.#backend.line(this.#space, resource)
   }

@@ -2,7 +2,7 @@ import type { Env } from '../../base/env.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
 import { withWait } from '../shared/call-batcher.js'
 import { contended } from './failures.js'
-import type { Line, LineCall } from './line.js'
+import type { LineCall, MemcachedLine } from './line.js'
 import { LineDraft, type LineNews } from './line-draft.js'
 
 const MOST_ATTEMPTS = 50
@@ -15,9 +15,9 @@ const MOST_CALLS = 500
 export interface LineCallsContext {
   readonly env: Env
   /** The line was read: other clients may have changed it. */
-  onSeen(line: Line): void
+  onSeen(line: MemcachedLine): void
   /** The line was written, with news for clients. */
-  onWritten(line: Line, news: readonly LineNews[]): void
+  onWritten(line: MemcachedLine, news: readonly LineNews[]): void
 }
 
 /**
@@ -31,7 +31,7 @@ export class LineCalls {
     this.#context = context
   }
 
-  submit<T>(line: Line, run: (calls: EmbeddedLines) => T): Promise<T> {
+  submit<T>(line: MemcachedLine, run: (calls: EmbeddedLines) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const submittedAt = this.#context.env.now()
       const call = { submittedAt, run, resolve, reject } as LineCall
@@ -43,7 +43,7 @@ export class LineCalls {
     })
   }
 
-  #send(line: Line, calls: LineCall[]): void {
+  #send(line: MemcachedLine, calls: LineCall[]): void {
     line.turn++
     const end = (): void => {
       line.turn++
@@ -65,7 +65,7 @@ export class LineCalls {
    * The usual case, with few promises: one call on a line that is known. null: it is another case,
    * or the line has to be read. The promise is of false where another client came between.
    */
-  #writeAtOnce(line: Line, calls: LineCall[]): Promise<boolean> | null {
+  #writeAtOnce(line: MemcachedLine, calls: LineCall[]): Promise<boolean> | null {
     const [call] = calls
     const { image } = line
     if (!image || !call || calls.length > 1 || !line.node.isReady) return null
@@ -81,7 +81,7 @@ export class LineCalls {
   }
 
   /** Answers the calls, or throws. A call that fails by itself is taken out of `calls`. */
-  async #commit(line: Line, calls: LineCall[]): Promise<void> {
+  async #commit(line: MemcachedLine, calls: LineCall[]): Promise<void> {
     // What nobody writes down must have been true during the batch.
     let isFresh = false
     for (let attempt = 0; attempt < MOST_ATTEMPTS && calls.length > 0; attempt++) {

@@ -25,7 +25,7 @@ interface Sight {
 }
 
 /** One line: where its item is, and what this process last saw of it. */
-export class Line {
+export class MemcachedLine {
   readonly key: string
   readonly node: MemcachedNode
   readonly resource: string

@@ -1,5 +1,5 @@
 import type { Env } from '../../base/env.js'
-import type { Line, LocalMember } from './line.js'
+import type { LocalMember, MemcachedLine } from './line.js'
 import type { LineNews } from './line-draft.js'
 
 /**
@@ -25,7 +25,7 @@ export class OwnClaims {
   }
 
   /** From now on, the client hears what becomes of its claim. */
-  follow(line: Line, id: string, member: LocalMember): void {
+  follow(line: MemcachedLine, id: string, member: LocalMember): void {
     const row = line.image?.rows.get(id)
     if (!row) return
     if (row.fence === null && !line.own.has(id)) line.movedAt = this.#env.now()
@@ -33,7 +33,7 @@ export class OwnClaims {
   }
 
   /** A batch of this process was written. */
-  tell(line: Line, news: readonly LineNews[]): void {
+  tell(line: MemcachedLine, news: readonly LineNews[]): void {
     for (const { client, news: push } of news) {
       if (push.type === 'granted') {
         const claim = line.own.get(push.id)
@@ -45,7 +45,7 @@ export class OwnClaims {
   }
 
   /** Compares what is known of our claims with the line as it is now. */
-  compare(line: Line): void {
+  compare(line: MemcachedLine): void {
     const { image, resource } = line
     if (!image || line.own.size === 0) return
     if (image.last !== line.lastFence) {

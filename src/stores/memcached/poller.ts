@@ -1,6 +1,6 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { waiterMs } from '../shared/poll-interval.js'
-import type { Line } from './line.js'
+import type { MemcachedLine } from './line.js'
 
 /** How often a line is polled in which clients of this process only hold: a hold may be revoked. */
 const HOLDS_MS = 1000
@@ -13,9 +13,9 @@ const AFTER_FAILURE_MS = 250
 export interface LinePollerContext {
   readonly env: Env
   /** The line was looked at: other clients may have changed it. */
-  onSeen(line: Line): void
+  onSeen(line: MemcachedLine): void
   /** A hold ahead of our claim has lapsed, and no other client is nearer to the front. */
-  onLapse(line: Line): void
+  onLapse(line: MemcachedLine): void
 }
 
 /**
@@ -25,8 +25,8 @@ export interface LinePollerContext {
 export class LinePoller {
   readonly #context: LinePollerContext
   /** Lines in which we wait, with their timers. */
-  readonly #waiting = new Map<Line, Cancel>()
-  readonly #holding = new Set<Line>()
+  readonly #waiting = new Map<MemcachedLine, Cancel>()
+  readonly #holding = new Set<MemcachedLine>()
   #cancelHoldTimer: Cancel | undefined
   #isClosed = false
 
@@ -35,7 +35,7 @@ export class LinePoller {
   }
 
   /** Our claims in that line have changed, or the line has. */
-  update(line: Line): void {
+  update(line: MemcachedLine): void {
     if (this.#isClosed) return
     if (line.own.size === 0) {
       this.#holding.delete(line)
@@ -62,18 +62,18 @@ export class LinePoller {
     this.#holding.clear()
   }
 
-  #stopWaiting(line: Line): void {
+  #stopWaiting(line: MemcachedLine): void {
     this.#waiting.get(line)?.()
     this.#waiting.delete(line)
   }
 
-  #schedule(line: Line, ms: number): void {
+  #schedule(line: MemcachedLine, ms: number): void {
     this.#stopWaiting(line)
     const poll = (): void => void this.#pollWaiting(line)
     this.#waiting.set(line, this.#context.env.timer(ms, poll, { keepAlive: false }))
   }
 
-  #intervalMs(line: Line): number {
+  #intervalMs(line: MemcachedLine): number {
     const { env } = this.#context
     const { place, waiters } = standing(line)
     const ms = waiterMs(place, env.now() - line.movedAt, waiters)
@@ -81,7 +81,7 @@ export class LinePoller {
   }
 
   /** Never rejects. */
-  async #pollWaiting(line: Line): Promise<void> {
+  async #pollWaiting(line: MemcachedLine): Promise<void> {
     const isAnswered = await this.#look(line)
     // A call may have ended the wait, or started the next timer.
     if (this.#isClosed || !this.#waiting.has(line)) return
@@ -89,7 +89,7 @@ export class LinePoller {
   }
 
   /** false: the server did not answer. Calls that a caller waits for report that. */
-  async #look(line: Line): Promise<boolean> {
+  async #look(line: MemcachedLine): Promise<boolean> {
     // A batch of ours that is under way learns more than a poll.
     if (line.queue) return true
     const { turn } = line
@@ -109,7 +109,7 @@ export class LinePoller {
     }
   }
 
-  #lookForLapse(line: Line): void {
+  #lookForLapse(line: MemcachedLine): void {
     const [first] = line.image?.rows.values() ?? []
     const isOver = first !== undefined && first.expires <= line.node.now()
     if (!isOver || line.lapsedAt === first.expires || standing(line).place !== 1) return
@@ -129,7 +129,7 @@ export class LinePoller {
 }
 
 /** Whether a claim of ours waits for one of another process: those of ours are told directly. */
-function isWaiting({ own, image }: Line): boolean {
+function isWaiting({ own, image }: MemcachedLine): boolean {
   let waits = false
   for (const { isHeld } of own.values()) waits ||= !isHeld
   if (!waits || !image) return waits
@@ -138,7 +138,7 @@ function isWaiting({ own, image }: Line): boolean {
 }
 
 /** The place of our first waiting claim, from 1 on, and an estimate of how many clients wait. */
-function standing({ own, image }: Line): { place: number; waiters: number } {
+function standing({ own, image }: MemcachedLine): { place: number; waiters: number } {
   let [place, waiting, ours] = [1, 0, 0]
   for (const { id, fence } of image?.rows.values() ?? []) {
     if (fence !== null) continue
