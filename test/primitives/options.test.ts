@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
 import { httpGuard, memoryGuard, postgresGuard, redisGuard, replaceFile } from '../../src/fence/index.js'
 import { Holdfast } from '../../src/index.js'
+import { memcached } from '../../src/stores/memcached/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import * as mysql from '../../src/stores/mysql/index.js'
 import * as postgres from '../../src/stores/postgres/index.js'
@@ -79,6 +80,7 @@ const CALLS: [what: string, wrong: string, right: string, call: (options: never)
   ['sessionLock', 'prefx', 'prefix', (options) => mysql.sessionLock(mysqlPool, options)],
   ['its acquire', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).acquire('a', options)],
   ['its run', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).run('a', noWork, options)],
+  ['memcached', 'prefx', 'prefix', (options) => memcached('127.0.0.1:1', options)],
   ['zookeeper', 'rot', 'root', (options) => zookeeper('127.0.0.1:1', options)],
   ['new ZooKeeperClient', 'tik', 'tick', (options) => new ZooKeeperClient('127.0.0.1:1', options)],
   ['its getData', 'wtach', 'watch', (options) => zk.getData('/a', options)],
@@ -131,6 +133,7 @@ describe('an option that there is not', () => {
     ['mysql://root@127.0.0.1:1/app?conections=2', 'connections'],
     ['postgres://127.0.0.1:1/app?shcema=a', 'schema'],
     ['zookeeper://127.0.0.1:1?rot=/a', 'root'],
+    ['memcached://127.0.0.1:1?prefx=a', 'prefix'],
   ])('is refused in the URL %s', async (url, right) => {
     expect(await outcomeOf(() => Holdfast.open(url))).toMatchObject({
       code: 'INVALID_ARGUMENT',

@@ -11,6 +11,7 @@ const folder = join(root, `.cache/types-${process.pid}`)
 const CODE = `
 import { type AcquireOptions, type Duration, Holdfast, type HoldfastOptions } from 'holdfast'
 import { replaceFile } from 'holdfast/fence'
+import { memcached } from 'holdfast/memcached'
 import { memory } from 'holdfast/memory'
 import { mysql } from 'holdfast/mysql'
 import { postgres } from 'holdfast/postgres'
@@ -61,6 +62,7 @@ export async function passedOn(signal: AbortSignal | undefined, options: Partial
   postgres('postgres://localhost/app', { schema: undefined, listen: undefined, tls: undefined })
   mysql('mysql://localhost/app', { prefix: undefined, tls: undefined })
   zookeeper('localhost:2181', { root: undefined, acl: undefined, auth: undefined })
+  memcached('localhost:11211', { prefix: undefined, login: undefined, tls: undefined })
   new LockManager(locks, { lease: undefined })
   await replaceFile(1, './a', '', { wait: undefined, database: undefined })
 }

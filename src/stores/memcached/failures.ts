@@ -4,7 +4,7 @@ import { failuresOf } from '../shared/failures.js'
 
 const STORE = 'memcached'
 
-export const { explain, outOfReach, closed } = failuresOf({
+export const { explain, closed } = failuresOf({
   store: STORE,
   server: 'memcached',
   meaningOf(error, message) {
