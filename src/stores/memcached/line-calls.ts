@@ -82,6 +82,7 @@ export class LineCalls {
 
   /** Answers the calls, or throws. A call that fails by itself is taken out of `calls`. */
   async #commit(line: MemcachedLine, calls: LineCall[]): Promise<void> {
+    const startedAt = this.#context.env.now()
     // What nobody writes down must have been true during the batch.
     let isFresh = false
     for (let attempt = 0; attempt < MOST_ATTEMPTS && calls.length > 0; attempt++) {
@@ -93,8 +94,6 @@ export class LineCalls {
         isFresh = true
         this.#context.onSeen(line)
       }
-      // Before the line's time is read: a pause in between must not lengthen a lease.
-      const startedAt = this.#context.env.now()
       const draft = new LineDraft(image, line.node.now())
       const replies = runAll(calls, draft)
       if (!replies) continue
@@ -133,7 +132,7 @@ function runAll(calls: LineCall[], draft: LineDraft): unknown[] | null {
   return replies
 }
 
-/** The lease of a grant counts from the moment at which the batch was made. */
+/** The lease of a grant counts from the start of its batch, which is before it was granted. */
 function answer(calls: readonly LineCall[], replies: readonly unknown[], startedAt: number): void {
   for (const [index, { submittedAt, resolve }] of calls.entries()) {
     const waitedMs = startedAt - submittedAt
