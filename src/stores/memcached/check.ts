@@ -7,7 +7,7 @@ import type { MemcachedNode } from './node.js'
 
 /** Above this part of its memory, a server is about to evict. */
 const NEARLY_FULL = 0.9
-/** The server tells whole seconds, and up to two seconds late. */
+/** The server tells whole seconds, up to one ahead of its clock and three behind. */
 const TIME_STEP_MS = 2000
 
 /** What `locks.check()` says of one server. */
