@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
-import type { Connection, Push } from '../../src/contract/store.js'
+import type { Beat, ClaimReply, Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { memcached, memcachedFromUrl } from '../../src/stores/memcached/index.js'
 import { quorum } from '../../src/stores/quorum/index.js'
@@ -127,13 +127,69 @@ describeOn('memcached', 'the memcached store', () => {
       'STORE_UNAVAILABLE',
       Promise.resolve(connection.claim(claimOf('door', 'third', { info: `y${info}` }))),
     )
-    expect(error.retryable).toBe(true)
-    expect(error.message).toMatch(/-I/)
+    // The caller is told at once, and does not ask again and again.
+    expect(error.retryable).toBe(false)
+    expect(error.message).toMatch(/is full: it has 2 claims.*-I/)
     expect(await connection.claim(claimOf('door', 'holder'))).toMatchObject({ status: 'granted' })
     expect(await connection.release('door', 'second')).toBe(true)
     expect(await connection.claim(claimOf('door', 'third', { info: `y${info}` }))).toMatchObject({
       status: 'waiting',
     })
+  })
+
+  it('serves the calls that come together with claims for which there is no room', async () => {
+    const small = await startMemcached({ args: ['-I', '16k', '-o', 'slab_chunk_max=8192'] })
+    onTestFinished(() => small.stop())
+    const connection = connectTo(small.address, 'full')
+    const claim = (id: string): Promise<ClaimReply> =>
+      Promise.resolve(connection.claim(claimOf('door', id, { leaseMs: 60_000, presenceMs: 60_000 })))
+    const beat = (id: string): Beat => ({ resource: 'door', id, leaseMs: 60_000, presenceMs: 60_000 })
+    await claim('holder')
+    const ids = Array.from({ length: 400 }, (_, index) => `waiter-${index}`)
+    const outcomes = await Promise.allSettled(ids.map((id) => claim(id)))
+    const places = ids.filter((_id, index) => outcomes[index]?.status === 'fulfilled')
+    expect(places.length).toBeGreaterThan(50)
+    expect(places.length).toBeLessThan(400)
+    expect(places).toEqual(ids.slice(0, places.length))
+    const [first = '', second = ''] = places
+    // One batch: it begins with what was submitted while the first call was under way.
+    const answers = await Promise.allSettled([
+      connection.pulse([beat('holder')]),
+      ...ids.slice(300).map((id) => claim(id)),
+      connection.pulse(places.map(beat)),
+      connection.release('door', 'holder'),
+      connection.release('door', first),
+    ])
+    const [held, ...rest] = answers
+    expect(held).toMatchObject({ value: [{ status: 'held' }] })
+    expect(rest[99]?.status).toBe('rejected')
+    expect(rest.slice(-2)).toMatchObject([{ value: true }, { value: true }])
+    expect(rest.at(-3)).toMatchObject({ value: places.map(() => ({ status: 'waiting' })) })
+    expect(await connection.pulse([beat(second)])).toMatchObject([{ status: 'held' }])
+    expect(await claim('one more')).toMatchObject({ status: 'waiting' })
+  })
+
+  it('does not say that a line is full which another process has emptied', async () => {
+    const [one, other] = [connectTo(server.address, 'emptied'), connectTo(server.address, 'emptied')]
+    const info = 'x'.repeat(600_000)
+    await one.claim(claimOf('door', 'first', { info }))
+    await one.claim(claimOf('door', 'second'))
+    await other.release('door', 'first')
+    expect(await one.claim(claimOf('door', 'third', { info: `y${info}` }))).toMatchObject({
+      status: 'waiting',
+    })
+  })
+
+  it('tells the caller of a full line, by the reason and at once', async () => {
+    const small = await startMemcached({ args: ['-I', '4k', '-o', 'slab_chunk_max=2048'] })
+    onTestFinished(() => small.stop())
+    const locks = new Holdfast(memcached(small.address), { order: 'strict' })
+    onTestFinished(() => locks.close({ drain: 0 }))
+    await locks.mutex('door').acquire()
+    const waits = Array.from({ length: 30 }, () => locks.mutex('door').acquire({ wait: '1h' }))
+    const error = await rejectsWith('STORE_UNAVAILABLE', Promise.race(waits))
+    for (const wait of waits) wait.catch(() => {})
+    expect(error.message).toMatch(/The line of 'door' is full/)
   })
 
   it('does not touch an item that it did not write', async () => {

@@ -101,7 +101,7 @@ export class MemcachedBackend {
   /** From now on, the client hears what becomes of its claim. */
   follow(line: MemcachedLine, id: string, member: LocalMember): void {
     this.claims.follow(line, id, member)
-    this.#poller.update(line)
+    this.#poller.start(line)
   }
 
   unfollow(line: MemcachedLine, id: string): void {

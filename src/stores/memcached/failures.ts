@@ -33,9 +33,13 @@ export function contended(what: string): HoldfastError {
   })
 }
 
-export function lineFull(resource: string, bytes: number, most: number): HoldfastError {
-  const text = `The line of '${resource}' would have ${bytes} bytes, and an item of this memcached holds ${most}: too many claims wait; start it with a larger -I`
-  return new HoldfastError('STORE_UNAVAILABLE', text, { store: STORE, resource, retryable: true })
+/** A line has no room for another claim: it is one item, and its size is limited. */
+export class LineFullError extends HoldfastError {
+  /** `retryable`: it was no claim that failed, so it must not be given up. */
+  constructor(resource: string, claims: number, bytes: number, retryable: boolean) {
+    const text = `The line of '${resource}' is full: it has ${claims} claims, and an item of this memcached has room for ${Math.floor(bytes)} bytes of them; start memcached with a larger -I, or use another store for so many waiters`
+    super('STORE_UNAVAILABLE', text, { store: STORE, resource, retryable })
+  }
 }
 
 export function stateTooLarge(key: string, bytes: number, most: number): HoldfastError {

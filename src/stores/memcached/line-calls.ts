@@ -1,7 +1,7 @@
 import type { Env } from '../../base/env.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
 import { withWait } from '../shared/call-batcher.js'
-import { contended } from './failures.js'
+import { contended, LineFullError } from './failures.js'
 import type { LineCall, MemcachedLine } from './line.js'
 import { LineDraft, type LineNews } from './line-draft.js'
 
@@ -69,9 +69,9 @@ export class LineCalls {
     const [call] = calls
     const { image } = line
     if (!image || !call || calls.length > 1 || !line.node.isReady) return null
-    const draft = new LineDraft(image, line.node.now())
+    const draft = new LineDraft(image, line.node.now(), line.node.mostBytes)
     const replies = runAll(calls, draft)
-    if (!replies || !draft.hasChanged) return null
+    if (!replies || !draft.hasChanged || isRefused(replies[0])) return null
     return line.write(draft.image).then((isWritten) => {
       if (!isWritten) return false
       this.#context.onWritten(line, draft.news)
@@ -94,7 +94,7 @@ export class LineCalls {
         isFresh = true
         this.#context.onSeen(line)
       }
-      const draft = new LineDraft(image, line.node.now())
+      const draft = new LineDraft(image, line.node.now(), line.node.mostBytes)
       const replies = runAll(calls, draft)
       if (!replies) continue
       if (draft.hasChanged ? await line.write(draft.image) : isFresh) {
@@ -124,6 +124,11 @@ function runAll(calls: LineCall[], draft: LineDraft): unknown[] | null {
     try {
       replies.push(call.run(draft.calls))
     } catch (error) {
+      if (error instanceof LineFullError) {
+        // Of the line as it is in this batch, as any other reply.
+        replies.push(error)
+        continue
+      }
       calls.splice(index, 1)
       call.reject(error)
       return null
@@ -132,9 +137,17 @@ function runAll(calls: LineCall[], draft: LineDraft): unknown[] | null {
   return replies
 }
 
+function isRefused(reply: unknown): boolean {
+  return reply instanceof LineFullError
+}
+
 /** The lease of a grant counts from the start of its batch, which is before it was granted. */
 function answer(calls: readonly LineCall[], replies: readonly unknown[], startedAt: number): void {
-  for (const [index, { submittedAt, resolve }] of calls.entries()) {
+  for (const [index, { submittedAt, resolve, reject }] of calls.entries()) {
+    if (isRefused(replies[index])) {
+      reject(replies[index])
+      continue
+    }
     const waitedMs = startedAt - submittedAt
     resolve(waitedMs < 1 ? replies[index] : withWait(replies[index], waitedMs))
   }

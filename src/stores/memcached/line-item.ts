@@ -10,9 +10,11 @@ export interface LineImage {
   readonly pin: Pin | undefined
   /** By id, in the order of the line. */
   readonly rows: ReadonlyMap<string, ClaimRow>
+  /** The size of its item, when it was last read or written. */
+  readonly bytes: number
 }
 
-export const EMPTY_LINE: LineImage = { at: 0, last: 0, pin: undefined, rows: new Map() }
+export const EMPTY_LINE: LineImage = { at: 0, last: 0, pin: undefined, rows: new Map(), bytes: 0 }
 
 const FORMAT = 1
 
@@ -48,7 +50,7 @@ export function encodeHead(space: string, resource: string): string {
   return `[${FORMAT},${asciiJson(space)},${asciiJson(resource)},`
 }
 
-export function encodeLine(head: string, { at, last, pin, rows }: LineImage): string {
+export function encodeLine(head: string, { at, last, pin, rows }: Omit<LineImage, 'bytes'>): string {
   const clients = new Numbered()
   const infos = new Numbered()
   let encoded = ''
@@ -57,7 +59,7 @@ export function encodeLine(head: string, { at, last, pin, rows }: LineImage): st
     const texts = `${asciiJson(id)},${clients.numberOf(row.client)},${infos.numberOf(row.info)}`
     const expires = Math.min(row.expires, Number.MAX_SAFE_INTEGER)
     const comma = encoded === '' ? '' : ','
-    // By hand, in the order of EncodedRow: half of the time that JSON.stringify takes for it.
+    // In the order of EncodedRow.
     encoded += `${comma}[${texts},${permits},${capacity},${fence},${expires},${since},${maxHoldMs},${floor},${block}]`
   }
   const pinned = pin ? `[${pin.declared},${pin.capacity}]` : 'null'
@@ -97,7 +99,7 @@ export function decodeLine(key: string, text: string): LineImage & { space: stri
     })
   }
   const pin = pinned ? { declared: pinned[0], capacity: pinned[1] } : undefined
-  return { space, resource, at, last, pin, rows }
+  return { space, resource, at, last, pin, rows, bytes: text.length }
 }
 
 /** The array that an item is, if it is one of ours. */

@@ -1,6 +1,6 @@
 import type { Push } from '../../contract/store.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
-import { explain, lineFull } from './failures.js'
+import { explain, LineFullError } from './failures.js'
 import { decodeLine, EMPTY_LINE, encodeHead, encodeLine, type LineImage } from './line-item.js'
 import type { MemcachedNode } from './node.js'
 
@@ -88,13 +88,14 @@ export class MemcachedLine {
     const { epoch, mostBytes } = this.node
     const value = encodeLine(this.#head, image)
     // An item that is too large would not only be refused: the server drops the old one.
-    if (value.length > mostBytes) return Promise.reject(lineFull(this.resource, value.length, mostBytes))
+    if (value.length > mostBytes)
+      return Promise.reject(new LineFullError(this.resource, image.rows.size, mostBytes, true))
     const expected = this.cas ?? 0
     // Unless it is written, nothing is known of it.
     this.forget()
     return this.node.set(this.key, value, expected, this.#ttlMs(image)).then((cas) => {
       if (cas === 0) return false
-      this.#seen = { epoch, cas, image }
+      this.#seen = { epoch, cas, image: { ...image, bytes: value.length } }
       return true
     }, rethrow)
   }

@@ -50,6 +50,11 @@ export class LinePoller {
     }
   }
 
+  /** A claim of ours is new at the end of that line: that changes no interval. */
+  start(line: MemcachedLine): void {
+    if (!this.#waiting.has(line)) this.update(line)
+  }
+
   open(): void {
     this.#isClosed = false
   }
@@ -138,10 +143,11 @@ function isWaiting({ own, image }: MemcachedLine): boolean {
 }
 
 /** The place of our first waiting claim, from 1 on, and an estimate of how many clients wait. */
-function standing({ own, image }: MemcachedLine): { place: number; waiters: number } {
+function standing({ own, image, node }: MemcachedLine): { place: number; waiters: number } {
+  const now = node.now()
   let [place, waiting, ours] = [1, 0, 0]
-  for (const { id, fence } of image?.rows.values() ?? []) {
-    if (fence !== null) continue
+  for (const { id, fence, expires } of image?.rows.values() ?? []) {
+    if (fence !== null || expires <= now) continue
     waiting++
     if (own.has(id)) ours++
     else if (ours === 0) place++
