@@ -1,6 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import { ServerClock } from '../../src/stores/memcached/server-clock.js'
+import { now, pass } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { startMemcached } from '../servers/memcached.js'
 
 const HOUR_MS = 3_600_000
 /** The real time at the moment 0 of the monotonic clock. */
@@ -51,5 +54,21 @@ describe("the server's time by the clock of a client", () => {
     expect(clock.at(monotonic)).toBe(wall)
     wall += HOUR_MS
     expect(clock.at(monotonic)).toBe(wall - HOUR_MS)
+  })
+})
+
+describeOn('memcached', 'the time that memcached tells', () => {
+  it('is within the bounds in which a right clock is believed', async () => {
+    const server = await startMemcached()
+    onTestFinished(() => server.stop())
+    const clock = new ServerClock(systemEnv)
+    for (const startedAt = now(); now() - startedAt < 2500; await pass(20)) {
+      const sentAt = systemEnv.now()
+      clock.set(await server.stat('time'), sentAt, systemEnv.now())
+      const before = systemEnv.wallMs()
+      const told = clock.at(systemEnv.now())
+      expect(told).toBeGreaterThan(before - 5)
+      expect(told).toBeLessThan(systemEnv.wallMs() + 5)
+    }
   })
 })

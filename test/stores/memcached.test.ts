@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { systemEnv } from '../../src/base/env.js'
+import { type Env, systemEnv } from '../../src/base/env.js'
 import type { Beat, ClaimReply, Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { memcached, memcachedFromUrl } from '../../src/stores/memcached/index.js'
@@ -8,6 +8,8 @@ import { eventually, now, pass, rejectsWith } from '../../src/testing/conformanc
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MemcachedProcess, startMemcached } from '../servers/memcached.js'
+
+const HOUR_MS = 3_600_000
 
 describe('memcached by its options', () => {
   it('takes the parts of a URL', () => {
@@ -45,6 +47,14 @@ describeOn('memcached', 'the memcached store', () => {
   const connectTo = (address: string, space: string, heard: Push[] = []): Connection => {
     const id = systemEnv.id()
     const connection = memcached(address).connect({ id, space, push: (news) => heard.push(news) })
+    onTestFinished(() => connection.close())
+    return connection
+  }
+
+  /** The same by another clock. */
+  const connectBy = (env: Env, space: string): Connection => {
+    const store = memcached(server.address, { env })
+    const connection = store.connect({ id: systemEnv.id(), space, push: () => {} })
     onTestFinished(() => connection.close())
     return connection
   }
@@ -242,6 +252,62 @@ describeOn('memcached', 'the memcached store', () => {
     await holder.release('door', 'holder')
     await eventually('the first one knowing', () => heard[0]?.some(({ type }) => type === 'granted') === true)
     expect(heard.slice(1).flat()).toEqual([])
+  })
+
+  it('tells a holder of another process that its hold was revoked, without being asked', async () => {
+    const news: Push[] = []
+    const holder = connectTo(server.address, 'revoked', news)
+    await holder.claim(claimOf('door', 'mine', { leaseMs: HOUR_MS }))
+    await connectTo(server.address, 'revoked').evict('door', null)
+    await eventually('the push', () => news.length > 0)
+    expect(news).toEqual([{ type: 'lost', resource: 'door', id: 'mine' }])
+  })
+
+  it('tells the next in line that the hold of another process has lapsed', async () => {
+    const news: Push[] = []
+    await connectTo(server.address, 'lapsed').claim(claimOf('door', 'theirs', { leaseMs: 3000 }))
+    const next = connectTo(server.address, 'lapsed', news)
+    await next.claim(claimOf('door', 'mine', { presenceMs: HOUR_MS, leaseMs: HOUR_MS }))
+    await eventually('the push', () => news.length > 0)
+    expect(news).toEqual([{ type: 'gap' }])
+    expect(await next.claim(claimOf('door', 'mine'))).toMatchObject({ status: 'granted' })
+  })
+
+  it('ends a hold with its lease, neither before nor after', async () => {
+    const start = systemEnv.wallMs()
+    let wall = start
+    const env = { ...systemEnv, wallMs: () => wall }
+    const [one, other] = [connectBy(env, 'ends'), connectBy(env, 'ends')]
+    await one.claim(claimOf('door', 'mine', { leaseMs: 10_000 }))
+    wall = start + 9999
+    const attempt = claimOf('door', 'theirs', { mode: 'try', leaseMs: 10_000 })
+    expect(await other.claim(attempt)).toMatchObject({ reason: 'busy' })
+    wall = start + 10_000
+    expect(await other.claim(attempt)).toMatchObject({ status: 'granted', leaseMs: 10_000 })
+    expect(await one.release('door', 'mine')).toBe(false)
+    expect(await one.claim(claimOf('door', 'again', { mode: 'try' }))).toMatchObject({ reason: 'busy' })
+  })
+
+  it('gives a whole lease after a client whose clock is ahead, and keeps the order of fences', async () => {
+    const ahead = connectBy({ ...systemEnv, wallMs: () => systemEnv.wallMs() + HOUR_MS }, 'ahead')
+    const right = connectBy(systemEnv, 'ahead')
+    const first = await ahead.claim(claimOf('door', 'first'))
+    await ahead.release('door', 'first')
+    const second = await right.claim(claimOf('door', 'second', { leaseMs: HOUR_MS / 2 }))
+    const attempt = claimOf('door', 'third', { mode: 'try' })
+    expect(await ahead.claim(attempt)).toMatchObject({ reason: 'busy' })
+    expect((second as { fence: number }).fence).toBeGreaterThan((first as { fence: number }).fence)
+  })
+
+  it('keeps the item of a hold whose lease is longer than the retention', async () => {
+    const store = memcached(server.address, { prefix: 'long', retention: '1s' })
+    const connection = store.connect({ id: 'c', space: 's', push: () => {} })
+    onTestFinished(() => connection.close())
+    await connection.claim(claimOf('door', 'mine', { leaseMs: HOUR_MS }))
+    // memcached counts whole seconds, so a second may take two.
+    await pass(3000)
+    const attempt = claimOf('door', 'theirs', { mode: 'try' })
+    expect(await connection.claim(attempt)).toMatchObject({ reason: 'busy' })
   })
 
   it('tells a watcher of a change by another process', async () => {
