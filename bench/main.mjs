@@ -11,6 +11,7 @@ const SUITES = [
   'etcd',
   'postgres',
   'mysql',
+  'memcached',
   'cohort',
   'holds',
   'fleet',

@@ -32,6 +32,7 @@ export const SERVERS = {
     programs: ['java', '/usr/share/java/zookeeper.jar'],
   },
   etcd: { packages: ['etcd-server', 'etcd-client'], programs: ['etcd', 'etcdctl'] },
+  memcached: { packages: ['memcached'], programs: ['memcached'] },
   iptables: { packages: ['iptables'], programs: ['iptables'] },
   // The terminal in which `holdfast top` is tested.
   tmux: { packages: ['tmux'], programs: ['tmux'] },

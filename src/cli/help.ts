@@ -1,5 +1,6 @@
 const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
-                   etcd://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE,
+                   etcd://HOST:PORT, memcached://HOST:PORT,
+                   postgres://HOST/DATABASE, mysql://HOST/DATABASE,
                    quorum:URL,URL,URL (a majority of 3, 5 or 7 servers), …
                    (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME     separates applications that share a store`
@@ -55,7 +56,8 @@ Options:
   --grace DURATION     time between SIGTERM and SIGKILL when the command has to end (default 10s)
   --label TEXT         what 'holdfast ls' shows (default: the command's name)
   --store URL          where the locks are: sqlite:PATH, redis://HOST:PORT, zookeeper://HOST:PORT,
-                       etcd://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE,
+                       etcd://HOST:PORT, memcached://HOST:PORT,
+                       postgres://HOST/DATABASE, mysql://HOST/DATABASE,
                        quorum:URL,URL,URL (a majority of 3, 5 or 7 servers), …
                        (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
   --space NAME         separates applications that share a store

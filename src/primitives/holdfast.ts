@@ -168,8 +168,9 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Opens a client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`,
-   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE`, `zookeeper://HOST:PORT` or
-   * `etcd://HOST:PORT`. Resolves when the store has answered.
+   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE`, `zookeeper://HOST:PORT`,
+   * `etcd://HOST:PORT`, `memcached://HOST:PORT` or `quorum:URL,URL,URL`. Resolves when the store
+   * has answered.
    *
    * @example
    * ```ts

@@ -6,6 +6,7 @@ type Opener = (rest: string) => Promise<Store>
 /** A store's module is loaded on demand, so importing `holdfast` loads no driver. */
 const SCHEMES: Readonly<Record<string, Opener>> = {
   etcd: async (rest) => (await import('../stores/etcd/index.js')).etcdFromUrl(rest),
+  memcached: async (rest) => (await import('../stores/memcached/index.js')).memcachedFromUrl(rest),
   memory: async (name) => sharedMemory(name),
   mysql: async (rest) => openMysql('mysql', rest),
   mariadb: async (rest) => openMysql('mariadb', rest),

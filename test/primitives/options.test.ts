@@ -6,6 +6,7 @@ import { ZooKeeperClient } from '../../src/drivers/zookeeper/index.js'
 import { httpGuard, memoryGuard, postgresGuard, redisGuard, replaceFile } from '../../src/fence/index.js'
 import { Holdfast } from '../../src/index.js'
 import { etcd } from '../../src/stores/etcd/index.js'
+import { memcached } from '../../src/stores/memcached/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import * as mysql from '../../src/stores/mysql/index.js'
 import * as postgres from '../../src/stores/postgres/index.js'
@@ -81,6 +82,7 @@ const CALLS: [what: string, wrong: string, right: string, call: (options: never)
   ['sessionLock', 'prefx', 'prefix', (options) => mysql.sessionLock(mysqlPool, options)],
   ['its acquire', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).acquire('a', options)],
   ['its run', 'wiat', 'wait', (options) => mysql.sessionLock(mysqlPool).run('a', noWork, options)],
+  ['memcached', 'prefx', 'prefix', (options) => memcached('127.0.0.1:1', options)],
   ['zookeeper', 'rot', 'root', (options) => zookeeper('127.0.0.1:1', options)],
   ['etcd', 'tll', 'ttl', (options) => etcd('127.0.0.1:1', options)],
   ['new EtcdClient', 'tsl', 'tls', (options) => new EtcdClient('127.0.0.1:1', options)],
@@ -136,6 +138,7 @@ describe('an option that there is not', () => {
     ['postgres://127.0.0.1:1/app?shcema=a', 'schema'],
     ['zookeeper://127.0.0.1:1?rot=/a', 'root'],
     ['etcd://127.0.0.1:1?rot=a', 'root'],
+    ['memcached://127.0.0.1:1?prefx=a', 'prefix'],
   ])('is refused in the URL %s', async (url, right) => {
     expect(await outcomeOf(() => Holdfast.open(url))).toMatchObject({
       code: 'INVALID_ARGUMENT',

@@ -11,6 +11,7 @@ const folder = join(root, `.cache/types-${process.pid}`)
 const CODE = `
 import { type AcquireOptions, type Duration, Holdfast, type HoldfastOptions } from 'holdfast'
 import { replaceFile } from 'holdfast/fence'
+import { memcached } from 'holdfast/memcached'
 import { memory } from 'holdfast/memory'
 import { mysql } from 'holdfast/mysql'
 import { postgres } from 'holdfast/postgres'
@@ -63,6 +64,7 @@ export async function passedOn(signal: AbortSignal | undefined, options: Partial
   mysql('mysql://localhost/app', { prefix: undefined, tls: undefined })
   etcd('localhost:2379', { root: undefined, ttl: undefined, tls: undefined })
   zookeeper('localhost:2181', { root: undefined, acl: undefined, auth: undefined })
+  memcached('localhost:11211', { prefix: undefined, login: undefined, tls: undefined })
   new LockManager(locks, { lease: undefined })
   await replaceFile(1, './a', '', { wait: undefined, database: undefined })
 }

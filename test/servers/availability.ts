@@ -8,6 +8,7 @@ export type ServerName =
   | 'mariadb'
   | 'zookeeper'
   | 'etcd'
+  | 'memcached'
   | 'iptables'
   | 'tmux'
   | 'chromium'

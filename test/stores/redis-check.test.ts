@@ -24,12 +24,20 @@ describeOn('redis', 'a look at a live Redis', () => {
       const { url } = await server('--appendonly', 'yes', '--appendfsync', 'always')
       const findings = await check(url, { driver })
       expect(Object.keys(findings).sort()).toEqual(
-        ['clock', 'eviction', 'permissions', 'persistence', 'replicas', 'role', 'version'].sort(),
+        ['clock', 'eviction', 'messages', 'permissions', 'persistence', 'replicas', 'role', 'version'].sort(),
       )
       for (const finding of Object.values(findings))
         expect(finding, finding.text).toMatchObject({ level: 'fine' })
     },
   )
+
+  it('says that a server without SCAN cannot list', async () => {
+    const unlisted = await server('--rename-command', 'SCAN', '')
+    expect((await check(unlisted.url))['listing']).toMatchObject({
+      level: 'risk',
+      text: expect.stringContaining('SCAN is refused'),
+    })
+  })
 
   it('names eviction and missing persistence as risks, and says what to do', async () => {
     const { url } = await server('--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru')

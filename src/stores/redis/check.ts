@@ -19,6 +19,7 @@ export async function checkMaster(master: Master, wantedReplicas: number, env: E
     checkPersistence(info, await configOf(master, 'appendfsync')),
     checkReplicas(info, wantedReplicas),
     await checkClock(master, env),
+    ...(await checkScan(master)),
   ]
   return master.name === null
     ? findings
@@ -97,6 +98,32 @@ async function checkClock(master: Master, env: Env): Promise<Finding> {
   if (apartMs < CLOCK_TOLERANCE_MS)
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
   const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  return { level: 'risk', about, text }
+}
+
+/** Some servers and proxies that speak the protocol of Redis have no SCAN, or not for all keys. */
+async function checkScan(master: Master): Promise<Finding[]> {
+  try {
+    await master.command('SCAN', '0', 'COUNT', '1')
+    return []
+  } catch (error) {
+    const text = `Locks work, but cannot be listed: SCAN is refused (${error instanceof Error ? error.message : error}).`
+    return [{ level: 'risk', about: 'listing', text }]
+  }
+}
+
+/** More than a message takes, also on a busy machine. */
+const MESSAGE_PATIENCE_MS = 5000
+
+/** After `tryLock`: whether the client heard of the hold that was revoked. */
+export async function messageFinding(heard: Promise<void>, env: Env): Promise<Finding> {
+  const about = 'messages'
+  const isHeard = await new Promise<boolean>((resolve) => {
+    const cancel = env.timer(MESSAGE_PATIENCE_MS, () => resolve(false), { keepAlive: false })
+    void heard.then(cancel).then(() => resolve(true))
+  })
+  if (isHeard) return { level: 'fine', about, text: 'Messages from scripts arrive.' }
+  const text = `A message from a script (PUBLISH) did not arrive within ${MESSAGE_PATIENCE_MS / 1000} s. Locks work, but waiters learn late that it is their turn: use a server or proxy that passes messages on.`
   return { level: 'risk', about, text }
 }
 

@@ -1,3 +1,4 @@
+import { deferred } from '../../base/deferred.js'
 import type {
   Beat,
   BeatReply,
@@ -17,7 +18,7 @@ import type {
 } from '../../contract/store.js'
 import type { RedisBackend } from './backend.js'
 import { sendBeats } from './beats.js'
-import { permissionFinding, tryLock } from './check.js'
+import { messageFinding, permissionFinding, tryLock } from './check.js'
 import { RedisClaims } from './claims.js'
 import { ClientChannel } from './client-channel.js'
 import { closed, explain } from './failures.js'
@@ -36,6 +37,7 @@ import { RedisWatches } from './watches.js'
 export class RedisConnection implements Connection {
   readonly origin: RedisOrigin
   readonly #backend: RedisBackend
+  readonly #context: ClientContext
   readonly #names: RedisNames
   readonly #channel: ClientChannel
   readonly #claims: RedisClaims
@@ -47,6 +49,7 @@ export class RedisConnection implements Connection {
       if (!this.#closing) context.push(news)
     }
     this.#backend = backend
+    this.#context = context
     this.origin = new RedisOrigin(backend.runner, () => this.#checkOpen())
     this.#names = new RedisNames(backend.prefix, context.space)
     this.#channel = new ClientChannel(backend.subscription, this.#names, context.id, push)
@@ -135,8 +138,20 @@ export class RedisConnection implements Connection {
 
   async check(): Promise<Finding[]> {
     const findings = await checkMasters(this.#backend)
-    const failure = await tryLock(this, this.#backend.env.id())
-    return [...findings, permissionFinding(failure ?? this.#backend.subscription.refusal ?? null)]
+    const { env, subscription } = this.#backend
+    const heard = deferred<void>()
+    const push = (news: Push): void => {
+      if (news.type === 'lost') heard.resolve()
+    }
+    const trial = new RedisConnection(this.#backend, { space: this.#context.space, id: env.id(), push })
+    try {
+      const failure = (await tryLock(trial, env.id())) ?? subscription.refusal ?? null
+      findings.push(permissionFinding(failure))
+      if (failure === null) findings.push(await messageFinding(heard.promise, env))
+    } finally {
+      await trial.close()
+    }
+    return findings
   }
 
   trouble(): string | null {

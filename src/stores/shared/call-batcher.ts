@@ -81,7 +81,7 @@ export class CallBatcher<Call> {
 }
 
 /** The lease of a grant counts from the sending. */
-function withWait(reply: unknown, waitedMs: number): unknown {
+export function withWait(reply: unknown, waitedMs: number): unknown {
   const { status } = Object(reply) as { status?: unknown }
   return status === 'granted' ? { ...(reply as object), waitedMs } : reply
 }

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { storeFromUrl } from '../../../src/primitives/urls.js'
 import { describeOn, type ServerName, serverAvailability } from '../../servers/availability.js'
 import { borrowMariadb } from '../../servers/mariadb.js'
+import { startMemcached } from '../../servers/memcached.js'
 import { borrowPostgres } from '../../servers/postgres.js'
 import { borrowRedis } from '../../servers/redis.js'
 import { startZooKeeper } from '../../servers/zookeeper.js'
@@ -27,6 +28,7 @@ const STORES: readonly { name: string; server?: ServerName; start(): Promise<Giv
   { name: 'postgres', server: 'postgres', start: borrowPostgres },
   { name: 'mariadb', server: 'mariadb', start: borrowMariadb },
   { name: 'zookeeper', server: 'zookeeper', start: startKeeper },
+  { name: 'memcached', server: 'memcached', start: startMemcached },
 ]
 
 async function startKeeper(): Promise<Given> {

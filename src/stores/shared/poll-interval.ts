@@ -1,4 +1,4 @@
-import type { WaitedLine } from './known-claims.js'
+// How often clients without pushes look whether their line moves.
 
 /**
  * While a line moves: the interval of the next in line, and that of the others, who wait for at
@@ -34,13 +34,4 @@ export function waiterMs(place: number, restMs: number, clients = Infinity): num
   const shareMs = Math.max(LONGEST_MS, clients * LONGEST_MS_PER_CLIENT)
   const longestMs = Math.min(LONGEST_MS * place ** 2, shareMs, LONGEST_OF_ALL_MS)
   return Math.min(longestMs, Math.max(movingMs, restingMs))
-}
-
-/** The interval for a line in which the client waits. */
-export function lineMs({ claims, nextPlace, lastPlace }: WaitedLine, restMs: number): number {
-  const [first] = claims.values()
-  const place = Math.max(0, (first?.place ?? nextPlace) - nextPlace) + 1
-  // An estimate: the other clients have as many claims each as this one.
-  const clients = (lastPlace - nextPlace + 1) / claims.size
-  return waiterMs(place, restMs, clients)
 }

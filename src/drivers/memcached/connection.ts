@@ -1,0 +1,143 @@
+import { connect as connectTcp, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { Cancel, Env } from '../../base/env.js'
+import { MemcachedError } from './errors.js'
+import { type MetaReply, type Reply, ReplyReader } from './replies.js'
+
+export interface MemcachedLinkOptions {
+  readonly host: string
+  readonly port: number
+  readonly env: Env
+  /** How long a connection or an answer may take. */
+  readonly timeoutMs: number
+  /** Left out: no TLS. */
+  readonly tls?: ConnectionOptions | undefined
+}
+
+type Pending = {
+  reject(error: MemcachedError): void
+} & (
+  | { readonly kind: 'meta'; resolve(reply: MetaReply): void }
+  | { readonly kind: 'list'; resolve(lines: readonly string[]): void }
+)
+
+/** How often, within its time, it is looked whether the oldest command is still unanswered. */
+const LOOKS = 4
+
+/**
+ * One connection. Commands are ASCII. Those of one turn of the event loop travel in one packet, and
+ * are answered in order. A connection that does not answer in time is closed: its later answers
+ * could not be told apart.
+ */
+export class MemcachedLink {
+  readonly #options: MemcachedLinkOptions
+  readonly #socket: Socket
+  readonly #reader = new ReplyReader()
+  /** Commands that wait for their replies; those before `#answered` have theirs. */
+  #pending: Pending[] = []
+  #answered = 0
+  #unsent = ''
+  #failure: MemcachedError | undefined
+  #cancelTimer: Cancel | undefined
+  readonly #flush = (): void => {
+    const commands = this.#unsent
+    this.#unsent = ''
+    if (!this.#failure) this.#socket.write(commands, 'latin1')
+  }
+
+  /** `onEnd` is called once, when the connection is over. */
+  constructor(options: MemcachedLinkOptions, onEnd: (error: MemcachedError) => void) {
+    this.#options = options
+    const { host, port, tls } = options
+    this.#socket = tls ? connectTls({ host, port, servername: host, ...tls }) : connectTcp({ host, port })
+    this.#socket.setNoDelay(true)
+    this.#socket.on('data', (chunk) => this.#onData(chunk))
+    this.#socket.on('error', (error) => this.#fail(error.message, error))
+    this.#socket.on('close', () => this.#fail('the server closed the connection'))
+    this.#onEnd = onEnd
+  }
+
+  readonly #onEnd: (error: MemcachedError) => void
+
+  /** A meta command, or another one that is answered by one line. */
+  meta(command: string): Promise<MetaReply> {
+    return new Promise((resolve, reject) => this.#send(command, { kind: 'meta', resolve, reject }))
+  }
+
+  /** A command that is answered by lines up to END. */
+  list(command: string): Promise<readonly string[]> {
+    return new Promise((resolve, reject) => this.#send(command, { kind: 'list', resolve, reject }))
+  }
+
+  #send(command: string, pending: Pending): void {
+    if (this.#failure) return pending.reject(this.#failure)
+    if (this.#isIdle) this.#socket.ref()
+    this.#pending.push(pending)
+    this.#cancelTimer ??= this.#startTimer()
+    if (this.#unsent === '') process.nextTick(this.#flush)
+    this.#unsent += command
+  }
+
+  end(error: MemcachedError): void {
+    if (this.#failure) return
+    this.#failure = error
+    this.#cancelTimer?.()
+    this.#socket.destroy()
+    const unanswered = this.#pending.slice(this.#answered)
+    this.#pending = []
+    this.#answered = 0
+    for (const { reject } of unanswered) reject(error)
+    this.#onEnd(error)
+  }
+
+  get #isIdle(): boolean {
+    return this.#pending.length === this.#answered
+  }
+
+  #fail(message: string, cause?: unknown): void {
+    const { host, port } = this.#options
+    this.end(new MemcachedError('UNREACHABLE', `${host}:${port}: ${message}`, cause))
+  }
+
+  #onData(chunk: Buffer): void {
+    this.#reader.add(chunk)
+    for (;;) {
+      const pending = this.#pending[this.#answered]
+      if (!pending) break
+      const reply = this.#reader.next(pending.kind)
+      if (!reply) break
+      this.#answered++
+      this.#answer(pending, reply)
+    }
+    if (!this.#isIdle || this.#failure) return
+    this.#pending = []
+    this.#answered = 0
+    // An idle connection does not keep the process alive.
+    this.#socket.unref()
+  }
+
+  #answer(pending: Pending, reply: Reply): void {
+    if ('failure' in reply) {
+      const { host, port } = this.#options
+      const error = new MemcachedError('REFUSED', `${host}:${port}: ${reply.failure}`)
+      pending.reject(error)
+      // The server did not understand the command, and may take its data for the next one.
+      if (pending.kind === 'meta' && !reply.failure.startsWith('SERVER_ERROR')) this.end(error)
+    } else if (pending.kind === 'meta') pending.resolve(reply as MetaReply)
+    else pending.resolve(reply as readonly string[])
+  }
+
+  /** One timer for all commands, and no look at the clock for each of them. */
+  #startTimer(oldest?: Pending, looks = 1): Cancel {
+    const { env, timeoutMs } = this.#options
+    const look = (): void => {
+      this.#cancelTimer = undefined
+      const first = this.#pending[this.#answered]
+      if (!first) return
+      const count = first === oldest ? looks + 1 : 1
+      if (count > LOOKS) this.#fail(`no answer within ${timeoutMs} ms`)
+      else this.#cancelTimer = this.#startTimer(first, count)
+    }
+    return env.timer(timeoutMs / LOOKS, look, { keepAlive: false })
+  }
+}

@@ -1,0 +1,130 @@
+import type { Push } from '../../contract/store.js'
+import type { EmbeddedLines } from '../embedded/lines.js'
+import { explain, LineFullError } from './failures.js'
+import { decodeLine, EMPTY_LINE, encodeHead, encodeLine, type LineImage } from './line-item.js'
+import type { MemcachedNode } from './node.js'
+
+/** A client of this store value. */
+export interface LocalMember {
+  readonly id: string
+  onNews(news: Push): void
+}
+
+/** A claim of a client of this store value, as it was last seen in its line. */
+export interface OwnClaim {
+  readonly member: LocalMember
+  isHeld: boolean
+  expires: number
+}
+
+interface Sight {
+  readonly epoch: number
+  /** 0: there was no item. */
+  readonly cas: number
+  readonly image: LineImage
+}
+
+/** One line: where its item is, and what this process last saw of it. */
+export class MemcachedLine {
+  readonly key: string
+  readonly node: MemcachedNode
+  readonly resource: string
+  readonly #head: string
+  readonly #retentionMs: number
+  /** By id. */
+  readonly own = new Map<string, OwnClaim>()
+  /** The calls that wait for the batch under way; undefined: none is under way. */
+  queue: LineCall[] | undefined
+  /** Counts what this process does in the line: a poll that overlaps with it is void. */
+  turn = 0
+  /** When a claim was last granted here, or one of ours began to wait. */
+  movedAt = 0
+  lastFence = 0
+  /** The end of the last claim at the front whose lapse was noticed. */
+  lapsedAt = 0
+  #seen: Sight | undefined
+
+  constructor(options: LineOptions) {
+    const { key, node, space, resource, retentionMs } = options
+    this.key = key
+    this.node = node
+    this.resource = resource
+    this.#head = encodeHead(space, resource)
+    this.#retentionMs = retentionMs
+  }
+
+  /** The line as it was last seen through the present connection; undefined: not known. */
+  get image(): LineImage | undefined {
+    return this.#seen?.epoch === this.node.epoch ? this.#seen.image : undefined
+  }
+
+  get cas(): number | undefined {
+    return this.#seen?.epoch === this.node.epoch ? this.#seen.cas : undefined
+  }
+
+  get isIdle(): boolean {
+    return this.queue === undefined && this.own.size === 0
+  }
+
+  forget(): void {
+    this.#seen = undefined
+  }
+
+  /** Reads the item; `see` makes it the known one. */
+  async read(): Promise<Sight> {
+    const { epoch } = this.node
+    const { status, cas, value } = await this.node.get(this.key, 'c v').catch(rethrow)
+    if (status !== 'VA') return { epoch, cas: 0, image: EMPTY_LINE }
+    return { epoch, cas, image: decodeLine(this.key, value) }
+  }
+
+  see(sight: Sight): LineImage {
+    this.#seen = sight
+    return sight.image
+  }
+
+  /** Puts the image in the place of the one that is known. false: another client came between. */
+  write(image: LineImage): Promise<boolean> {
+    const { epoch, mostBytes } = this.node
+    const value = encodeLine(this.#head, image)
+    // An item that is too large would not only be refused: the server drops the old one.
+    if (value.length > mostBytes)
+      return Promise.reject(new LineFullError(this.resource, image.rows.size, mostBytes, true))
+    const expected = this.cas ?? 0
+    // Unless it is written, nothing is known of it.
+    this.forget()
+    return this.node.set(this.key, value, expected, this.#ttlMs(image)).then((cas) => {
+      if (cas === 0) return false
+      this.#seen = { epoch, cas, image: { ...image, bytes: value.length } }
+      return true
+    }, rethrow)
+  }
+
+  /** Longer than any claim, and long enough for fences to go on; null: for good. */
+  #ttlMs({ at, pin, rows }: LineImage): number | null {
+    if (pin) return null
+    let end = at
+    for (const { expires } of rows.values()) end = Math.max(end, expires)
+    return end - at + this.#retentionMs
+  }
+}
+
+export interface LineOptions {
+  readonly key: string
+  readonly node: MemcachedNode
+  readonly space: string
+  readonly resource: string
+  readonly retentionMs: number
+}
+
+/** A call that waits for its batch. */
+export interface LineCall {
+  readonly submittedAt: number
+  run(calls: EmbeddedLines): unknown
+  resolve(reply: unknown): void
+  reject(error: unknown): void
+}
+
+function rethrow(error: unknown): never {
+  throw explain(error)
+}
