@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd } from '../servers/etcd.js'
 import { EtcdPeer, goObstacle, KINDS } from './etcd/peers.js'
@@ -93,6 +94,6 @@ describeOn('etcd', title, () => {
   }
 
   function inLine(name: string, count: number): Promise<void> {
-    return expect.poll(() => claims(name)).toHaveLength(count) as unknown as Promise<void>
+    return eventually(`${count} claims of ${name}`, async () => (await claims(name)).length === count)
   }
 })

@@ -42,7 +42,9 @@ for (const [name, start] of Object.entries(SERVERS))
         // One in line, and one behind it in this process; long enough that both are there when the server falls silent.
         const waits = [1, 2].map(() => locks.mutex('door').acquire({ wait: '5s', lease: '10m' }))
         const inLine = waits.map(unavailable)
-        await expect.poll(async () => (await others.inspect().next()).value?.waiters.length, POLL).toBe(1)
+        await context.expect
+          .poll(async () => (await others.inspect().next()).value?.waiters.length, POLL)
+          .toBe(1)
         if (outage === 'frozen') server.pause()
         else await server.kill()
         const fresh = [

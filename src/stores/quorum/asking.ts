@@ -112,7 +112,9 @@ export class Asking {
     const { context, timers, voting } = this.#claim
     if (!hasUsher || this.#tries >= MOST_TRIES) return this.#claim.refuse(BUSY)
     this.#tries++
-    timers.limit(TRY_PAUSE_MS * this.#tries * context.env.random(), () => {
+    // The others give their votes back when the slowest member has refused them.
+    const pauseMs = Math.max(TRY_PAUSE_MS * this.#tries, context.members.roundTripsMs(0))
+    timers.limit(pauseMs * context.env.random(), () => {
       const busy = [...voting.votes].filter(({ state }) => state === 'busy')
       voting.ask(busy.map((vote) => ({ vote, mode: 'try' })))
     })
