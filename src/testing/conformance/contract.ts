@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { leaseForMs } from '../../contract/validity.js'
 import { eventually, now, pass, rejectsWith } from './checks.js'
 import { claimOf, LONG_MS, type RawClient, SHORT_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
@@ -46,7 +47,10 @@ export const contractCases: readonly CaseSpec[] = [
       await raw.release('door', 'raw:1')
       const askedAt = now()
       const leftMs = await leftOf(raw, 'raw:2')
-      assert.ok(leftMs > 0 && leftMs <= answeredAt + presenceMs - askedAt, `${leftMs} ms are left`)
+      const mostMs = answeredAt + presenceMs - askedAt
+      // The other members of a quorum are asked for a little more, as their clocks may be faster.
+      const most = scene.countsPermits ? mostMs : leaseForMs(mostMs)
+      assert.ok(leftMs > 0 && leftMs <= most, `${leftMs} ms are left`)
       const startsLease = async (): Promise<boolean> => {
         const [held] = await raw.pulse([beatOf('raw:2')])
         return held?.status === 'held' && held.leaseMs > LONG_MS * 0.9
