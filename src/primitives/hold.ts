@@ -124,9 +124,14 @@ export class Hold implements AsyncDisposable {
   async extend(duration: Duration): Promise<void> {
     const ms = toMs(duration, { name: 'extend', minMs: 1 })
     this.#throwIfNotHeld()
-    const reply = await this.#engine.renew(this.#request, this.#lease, { leaseMs: leaseForMs(ms) })
-    if (reply.leaseMs + 1 >= ms) return
+    const renew = () => this.#engine.renew(this.#request, this.#lease, { leaseMs: leaseForMs(ms) })
+    let reply = await renew()
     const isCapped = this.#request.spec.maxHoldMs !== null
+    // A member of a quorum that joined the hold just now has the usual lease: the next renewal
+    // reaches it.
+    const mayBeLate = !isCapped && this.#engine.capabilities.perHoldLease
+    if (reply.leaseMs + 1 < ms && mayBeLate) reply = await renew()
+    if (reply.leaseMs + 1 >= ms) return
     throw (isCapped ? cappedByMaxHold : cappedBySession)(this.resource, ms, reply.leaseMs)
   }
 

@@ -34,3 +34,8 @@ it(`keeps its promises over several members, in ${SEEDS} simulated worlds`, {
 it('is repeatable: the same seed, the same history', async () => {
   expect(await simulateQuorum({ seed: 7 })).toEqual(await simulateQuorum({ seed: 7 }))
 })
+
+it('extends a hold that a member joined in the same moment', async () => {
+  // The member had the usual lease, so the extension was refused.
+  await simulateQuorum({ seed: 6981, order: 'cohort', processes: 3, tasksPerProcess: 8 })
+})
