@@ -69,17 +69,20 @@ export class MysqlPulse {
     )
   }
 
-  /** By lease: the holds that are only renewed, and may be alone in their lines. */
+  /**
+   * By lease: the holds that are only renewed, and may be alone in their lines. Of a line's beats
+   * only the first: the others come after it.
+   */
   #mayBeAlone(beats: readonly Beat[]): Map<number, Map<Beat, AloneBeat>> {
     const found = new Map<number, Map<Beat, AloneBeat>>()
     const lines = new Set<string>()
     for (const beat of beats) {
       const { resource, id, leaseMs, permits, block, fences } = beat
       const line = keyOf(this.#client.space, resource)
-      const fence = this.#poller.claims.fenceToRenew(line, id, leaseMs)
-      if (permits !== undefined || block !== undefined || fences) continue
-      if (fence === undefined || lines.has(line)) continue
+      if (lines.has(line)) continue
       lines.add(line)
+      const fence = this.#poller.claims.fenceToRenew(line, id, leaseMs)
+      if (fence === undefined || permits !== undefined || block !== undefined || fences) continue
       const alike = found.get(leaseMs) ?? new Map<Beat, AloneBeat>()
       found.set(leaseMs, alike)
       alike.set(beat, { line, id: toHex(id), fence })

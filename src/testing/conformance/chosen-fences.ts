@@ -207,6 +207,20 @@ export const chosenFenceCases: readonly CaseSpec[] = casesOf([
     },
   },
   {
+    title: 'a beat behind one that names fences for the same claim tells of them',
+    behaviours: [39],
+    async run(scene) {
+      const raw = scene.raw()
+      // A line that is known, and a beat that only renews: a store may have a short way for them.
+      await take(raw, 'raw:0')
+      await raw.release('door', 'raw:0')
+      const first = (await take(raw, 'raw:1')) + AHEAD
+      const replies = await raw.pulse([beatOf('raw:1', { fences: { first, count: 2 } }), beatOf('raw:1')])
+      const fences = replies.map((reply) => (reply.status === 'held' ? reply.fence : Number.NaN))
+      assert.deepEqual(fences, [first, first])
+    },
+  },
+  {
     title: 'a hold is broken by the fence that its beat named, and not by the one before',
     behaviours: [26],
     async run(scene) {
