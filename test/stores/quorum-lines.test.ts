@@ -60,6 +60,16 @@ class Client {
     }
   }
 
+  /** The line as it is shown to this client. */
+  shown(): Promise<readonly ClaimView[]> {
+    return world.until(
+      (async () => {
+        for await (const { claims } of this.connection.inspect({ prefix: '' })) return claims
+        return []
+      })(),
+    )
+  }
+
   get toldOf(): string[] {
     return this.news.map(({ type }) => type)
   }
@@ -109,6 +119,16 @@ it('lets a claim with a later usher go over to the line of the earlier one', asy
   await first.release()
   await world.run(world.timeMs + SOON_MS)
   expect(second.toldOf).toEqual(['granted'])
+})
+
+it('shows a claim that waits in the line of a later usher', async () => {
+  const holder = new Client('holder')
+  expect(await holder.claim()).toBe('granted')
+  const [first, second] = [new Client('first'), new Client('second')]
+  expect(await first.claim()).toBe('waiting')
+  second.ways[await usherOf(first)]?.cut()
+  expect(await second.claim()).toBe('waiting')
+  expect((await holder.shown()).map(({ id }) => id)).toEqual(['holder', 'first', 'second'])
 })
 
 it('takes back a claim that the network delivers long after its client gave it up', async () => {
@@ -174,12 +194,24 @@ it('shows the fence of the hold, also where a member has granted it later with a
   expect(fences[0]).toBe(fences[1])
   expect(fences[2]).toBeGreaterThan(fences[0] ?? 0)
   slow.around = (_call, go) => later(200, go)
-  const shown = async (): Promise<(number | null)[]> => {
-    for await (const { claims } of holder.connection.inspect({ prefix: '' }))
-      return claims.map(({ fence }) => fence)
-    return []
-  }
-  expect(await world.until(shown())).toEqual([fences[0]])
+  expect((await holder.shown()).map(({ fence }) => fence)).toEqual([fences[0]])
+})
+
+it('shows a hold when a majority agrees on its fence, and not before', async () => {
+  const [holder, observer] = [new Client('holder'), new Client('observer')]
+  for (const { connection } of [holder, observer]) await world.until(connection.pulse([]))
+  // Two members vote, with different fences; one is slow to take that of the other.
+  for (const { ways } of [holder, observer]) ways[0]?.cut()
+  const [, slow] = holder.ways as [InterceptedStore, InterceptedStore]
+  slow.around = (call, go) => (call.method === 'pulse' ? later(60, go) : go())
+  const granted = holder.claim()
+  const isGrantedTwice = async (): Promise<boolean> =>
+    (await lines()).filter(([claim]) => claim?.fence).length === 2
+  while (!(await isGrantedTwice())) await world.run(world.timeMs + 1)
+  const seen = (await observer.shown()).map(({ fence }) => fence)
+  expect(await granted).toBe('granted')
+  const [, claims] = await lines()
+  expect(seen).toEqual([claims?.[0]?.fence])
 })
 
 async function later<T>(ms: number, go: () => Promise<T>): Promise<T> {

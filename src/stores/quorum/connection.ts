@@ -70,7 +70,7 @@ export class QuorumConnection implements Connection {
     })
     this.#releases = new MemberReleases(env, this.#members)
     this.#register = new Register(env, this.#members)
-    this.#inspection = new Inspection(this.#members)
+    this.#inspection = new Inspection(env, this.#members)
     this.#context = {
       env,
       members: this.#members,

@@ -1,4 +1,6 @@
+import type { Env } from '../../base/env.js'
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
+import { COLLECT_MS } from './line.js'
 import type { Member } from './member.js'
 import type { Members } from './members.js'
 
@@ -10,6 +12,8 @@ export function engineId(nonce: string): string {
 
 /** How often a break looks for what it has missed. */
 const MOST_LOOKS = 3
+/** How often a view looks whether the members have agreed on the fence of a new hold. */
+const LOOK_EVERY_MS = 20
 
 /** What the members show of one line. */
 type Lines = ReadonlyMap<Member, LineView>
@@ -22,14 +26,24 @@ interface Look {
 
 /** Views of the lines: what a majority has. */
 export class Inspection {
+  readonly #env: Env
   readonly #members: Members
 
-  constructor(members: Members) {
+  constructor(env: Env, members: Members) {
+    this.#env = env
     this.#members = members
   }
 
   async lines(query: InspectQuery): Promise<LineView[]> {
-    const { byResource, answered } = await this.#look(query)
+    const [env, members] = [this.#env, this.#members]
+    let found = await this.#look(query)
+    // Those that do not agree within this time give the claim up.
+    const end = env.now() + members.roundTripsMs(COLLECT_MS)
+    while (this.#isAgreeing(found) && env.now() < end) {
+      await new Promise<void>((resolve) => env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
+      found = await this.#look(query)
+    }
+    const { byResource, answered } = found
     return [...byResource]
       .map(([resource, lines]) => this.#merge(resource, lines, answered))
       .filter(({ claims }) => claims.length > 0)
@@ -123,22 +137,35 @@ export class Inspection {
     return { byResource, answered: new Set(views.keys()) }
   }
 
+  /**
+   * Whether a majority has granted a claim with different fences: it is about to agree on one, or
+   * a member that has the fence of the hold does not answer.
+   */
+  #isAgreeing({ byResource }: Look): boolean {
+    const { majority } = this.#members
+    const isUnsure = (views: readonly ClaimView[]): boolean => {
+      const fences = fencesOf(views)
+      return fences.length >= majority && commonFence(fences).count < majority
+    }
+    return [...byResource.values()].some((lines) => [...byClaim(lines.values()).values()].some(isUnsure))
+  }
+
   /** Holds are what a majority has granted; the others wait, in the order of the usher's line. */
   #merge(resource: string, lines: Lines, answered: ReadonlySet<Member>): LineView {
-    const claims = new Map<string, ClaimView[]>()
     const usher = this.#members.usherOf(resource)
-    for (const member of new Set([...(usher ? [usher] : []), ...lines.keys()]))
-      for (const claim of lines.get(member)?.claims ?? []) {
-        const id = engineId(claim.id)
-        claims.set(id, [...(claims.get(id) ?? []), claim])
-      }
+    const first = usher && lines.get(usher)
+    const claims = byClaim(new Set([...(first ? [first] : []), ...lines.values()]))
     const isHold = ({ fence }: ClaimView): boolean => fence !== null
-    // What only other members have is on its way out: its release has reached the usher already.
-    const atUsher = new Set(usher ? lines.get(usher)?.claims.map(({ id }) => engineId(id)) : [])
+    // A grant that only others have is on its way out: its release has reached the usher already.
+    // A place in another line stays: the claim has not reached the usher.
+    const atUsher = new Set(first?.claims.map(({ id }) => engineId(id)))
     const isUsherKnown = usher !== null && answered.has(usher)
+    const isThere = (id: string, views: readonly ClaimView[]): boolean =>
+      !isUsherKnown || atUsher.has(id) || !views.every(isHold)
     const merged = [...claims]
-      .map(([id, views]) => this.#mergeClaim(id, views))
-      .filter((claim) => isHold(claim) || !isUsherKnown || atUsher.has(claim.id))
+      .map(([id, views]) => ({ claim: this.#mergeClaim(id, views), views }))
+      .filter(({ claim, views }) => isHold(claim) || isThere(claim.id, views))
+      .map(({ claim }) => claim)
     return {
       resource,
       capacity: [...lines.values()][0]?.capacity ?? 0,
@@ -155,7 +182,7 @@ export class Inspection {
     return {
       id,
       permits: Math.min(...counted.map(({ permits }) => permits)),
-      fence: isHeld ? commonFence(grants.map(({ fence }) => fence as number)) : null,
+      fence: isHeld ? commonFence(fencesOf(grants)).fence : null,
       info: first.info,
       ageMs: ranked(
         counted.map(({ ageMs }) => ageMs),
@@ -174,10 +201,27 @@ function ranked(numbers: readonly number[], place: number): number {
   return [...numbers].sort((a, b) => b - a)[place - 1] ?? 0
 }
 
+/** What the members show of each claim, by the engine's id, in the order of the lines. */
+function byClaim(lines: Iterable<LineView>): Map<string, ClaimView[]> {
+  const views = new Map<string, ClaimView[]>()
+  for (const { claims } of lines)
+    for (const claim of claims) {
+      const known = views.get(engineId(claim.id))
+      if (known) known.push(claim)
+      else views.set(engineId(claim.id), [claim])
+    }
+  return views
+}
+
+function fencesOf(views: readonly ClaimView[]): number[] {
+  return views.map(({ fence }) => fence).filter((fence) => fence !== null)
+}
+
 /** The fence that most members have; of several the lowest, as late members have higher ones. */
-function commonFence(fences: readonly number[]): number {
+function commonFence(fences: readonly number[]): { fence: number; count: number } {
   const counts = new Map<number, number>()
   for (const fence of fences) counts.set(fence, (counts.get(fence) ?? 0) + 1)
   const [best] = [...counts].sort(([fenceA, a], [fenceB, b]) => b - a || fenceA - fenceB)
-  return best?.[0] ?? 0
+  const [fence, count] = best ?? [0, 0]
+  return { fence, count }
 }

@@ -42,6 +42,7 @@ export class Members {
   readonly #context: MembersContext
   readonly #identity: Identity
   #identifying: Promise<void> | null = null
+  #readying: Promise<void> | null = null
   #identifiedAt = -Infinity
   #onMajority: (() => void)[] = []
   #refusal: HoldfastError | null = null
@@ -100,7 +101,12 @@ export class Members {
    */
   ready(): Promise<void> | null {
     if (this.#refusal) return Promise.reject(this.#refusal)
-    return this.hasMajority && !this.#hasUnknown ? null : this.#becomeReady()
+    if (this.hasMajority && !this.#hasUnknown) return null
+    // One for all callers: those that wait together choose the same usher.
+    this.#readying ??= this.#becomeReady().finally(() => {
+      this.#readying = null
+    })
+    return this.#readying
   }
 
   async #becomeReady(): Promise<void> {
