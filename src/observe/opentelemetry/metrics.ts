@@ -31,9 +31,17 @@ export interface AttributeSet {
   held: number
 }
 
+/** A duration that the SDK was not told of yet. */
+interface Measured {
+  readonly histogram: Histogram
+  readonly seconds: number
+  readonly attributes: Attributes
+}
+
 /**
- * Passes what happens on to the instruments of a meter. What changes with every lock and is read
- * seldom is kept here, and asked for by the SDK: each record takes it microseconds.
+ * Passes what happens on to the instruments of a meter. The SDK takes microseconds for each record.
+ * So what changes with every lock and is read seldom is kept here, and asked for by the SDK; and
+ * durations are recorded when the lock's own work is done, mostly while the store is waited for.
  */
 export class MeterRecorder implements Recorder<AttributeSet> {
   readonly #wait: Histogram
@@ -46,6 +54,7 @@ export class MeterRecorder implements Recorder<AttributeSet> {
   readonly #lost: Counter
   readonly #staleFences: Counter
   readonly #storeErrors: Counter
+  #measured: Measured[] = []
 
   constructor(meter: Meter) {
     const histogram = ({ name, unit, help: description }: Definition): Histogram =>
@@ -71,11 +80,24 @@ export class MeterRecorder implements Recorder<AttributeSet> {
   }
 
   stop(): void {
+    this.#flush()
     this.#waiting.removeCallback(this.#observeWaiting)
     this.#held.removeCallback(this.#observeHeld)
   }
 
+  #measure(histogram: Histogram, seconds: number, attributes: Attributes): void {
+    if (this.#measured.push({ histogram, seconds, attributes }) === 1) setImmediate(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    const measured = this.#measured
+    this.#measured = []
+    for (const { histogram, seconds, attributes } of measured) histogram.record(seconds, attributes)
+  }
+
+  /** The SDK asks before it reads the histograms. */
   readonly #observeWaiting = (result: ObservableResult): void => {
+    this.#flush()
     for (const { waiting, attributes } of this.#gauged) result.observe(waiting, attributes)
   }
 
@@ -94,7 +116,7 @@ export class MeterRecorder implements Recorder<AttributeSet> {
 
   waited(set: AttributeSet, outcome: AcquireOutcome, seconds: number): void {
     if (outcome === 'timeout') this.#timeouts.add(1, set.attributes)
-    this.#wait.record(seconds, withOutcome(set, outcome))
+    this.#measure(this.#wait, seconds, withOutcome(set, outcome))
   }
 
   held(set: AttributeSet, change: number): void {
@@ -104,7 +126,7 @@ export class MeterRecorder implements Recorder<AttributeSet> {
   wasHeld(set: AttributeSet, outcome: HoldEnd, seconds: number): void {
     const attributes = withOutcome(set, outcome)
     if (isLoss(outcome)) this.#lost.add(1, attributes)
-    this.#hold.record(seconds, attributes)
+    this.#measure(this.#hold, seconds, attributes)
   }
 
   staleFence({ attributes }: AttributeSet): void {
