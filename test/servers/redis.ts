@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { eventually } from '../../src/testing/conformance/checks.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
 import { Server, started } from './server.js'
@@ -48,6 +49,14 @@ export class RedisServer extends Server {
   /** One field of INFO: `await redis.info('role')`. */
   async info(field: string): Promise<string> {
     return fieldOf(await this.cli('info', 'all'), field)
+  }
+
+  /**
+   * Resolves when WAIT counts the replica: it says that its link is up before the primary has
+   * heard from it.
+   */
+  async hasReplica(): Promise<void> {
+    await eventually('the replica', async () => (await this.info('slave0')).includes('state=online'))
   }
 
   /** Closes the connection of every client, ordinary and subscribed ones, of replicas not. */

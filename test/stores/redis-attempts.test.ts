@@ -44,7 +44,7 @@ describeOn('redis', 'two attempts of one claim at Redis', () => {
     const master = await start()
     const follows = ['--replicaof', '127.0.0.1', String(master.port), '--repl-diskless-sync-delay', '0']
     const replica = await start(...follows)
-    await expect.poll(() => replica.info('master_link_status')).toBe('up')
+    await master.hasReplica()
     const connection = connect(master)
     await connection.claim(claimOf('before'))
     await connection.release('door', 'before')

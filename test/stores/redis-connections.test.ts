@@ -24,8 +24,8 @@ function closing(locks: Holdfast): Holdfast {
 /** A master with a replica that follows it. */
 async function replicated(): Promise<RedisServer> {
   const master = await server()
-  const replica = await server('--replicaof', '127.0.0.1', String(master.port))
-  await eventually('the replica', async () => (await replica.info('master_link_status')) === 'up')
+  await server('--replicaof', '127.0.0.1', String(master.port))
+  await master.hasReplica()
   return master
 }
 

@@ -198,8 +198,8 @@ describeOn('redis', 'the origin of a Redis connection', () => {
     expect(await connect(silent.url).origin.run()).toBe(await silent.info('run_id'))
     // A replica that takes over may lack the latest writes.
     const primary = await started({ persistence: 'always' })
-    const replica = await started({ args: ['--replicaof', '127.0.0.1', String(primary.port)] })
-    await eventually('the replica', async () => (await replica.info('master_link_status')) === 'up')
+    await started({ args: ['--replicaof', '127.0.0.1', String(primary.port)] })
+    await primary.hasReplica()
     expect(await connect(primary.url).origin.run()).toBe(await primary.info('run_id'))
   })
 
@@ -229,8 +229,8 @@ describeOn('redis', 'the origin of a Redis connection', () => {
 
   it('counts the connection that waits for replicas', async () => {
     const primary = await started()
-    const replica = await started({ args: ['--replicaof', '127.0.0.1', String(primary.port)] })
-    await eventually('the replica', async () => (await replica.info('master_link_status')) === 'up')
+    await started({ args: ['--replicaof', '127.0.0.1', String(primary.port)] })
+    await primary.hasReplica()
     for (const driver of ['ioredis', 'redis'] as const) {
       const connection = connect(primary.url, { driver, replicas: 1, prefix: driver })
       await connection.pulse([])
