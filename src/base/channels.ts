@@ -33,10 +33,12 @@ export function areRequestsWatched(): boolean {
   return isWatched(acquireChannel) || isWatched(holdChannel) || isWatched(runChannel)
 }
 
-/** Sets fields of a context before its end is published. */
 export interface TraceEnd<T> {
+  /** These set fields of the context before its end is published. */
   onValue?(value: T): void
   onError?(error: unknown): void
+  /** The end of what gave a value is published. */
+  afterValue?(value: T): void
 }
 
 /**
@@ -48,7 +50,7 @@ export function trace<C extends { error?: unknown }, T>(
   tracing: TracingChannel<unknown, C>,
   context: C,
   work: () => T | PromiseLike<T>,
-  { onValue, onError }: TraceEnd<T> = {},
+  { onValue, onError, afterValue }: TraceEnd<T> = {},
 ): T | Promise<T> {
   const over = (): void => {
     tracing.asyncStart.publish(context)
@@ -57,6 +59,7 @@ export function trace<C extends { error?: unknown }, T>(
   const done = (value: T): T => {
     onValue?.(value)
     over()
+    afterValue?.(value)
     return value
   }
   const failed = (error: unknown): void => {

@@ -58,12 +58,11 @@ export class Observation {
 
   /** Publishes the request, then the beginning of its hold. */
   acquire(ask: () => Entry | null | Promise<Entry | null>): Entry | null | Promise<Entry | null> {
-    const asked = trace(acquireChannel, this.#acquire, ask, {
+    return trace(acquireChannel, this.#acquire, ask, {
       onValue: (entry) => this.#answered(entry),
       onError: (error) => this.#ended(failureOf(error), this.#engine.env.now()),
+      afterValue: (entry) => this.#begin(entry),
     })
-    if (!(asked instanceof Promise)) return this.#begin(asked)
-    return asked.then((entry) => this.#begin(entry))
   }
 
   /** It has to wait in line. */
@@ -82,8 +81,8 @@ export class Observation {
     this.#acquire.waitMs = at - this.#askedAt
   }
 
-  #begin(entry: Entry | null): Entry | null {
-    if (!entry) return null
+  #begin(entry: Entry | null): void {
+    if (!entry) return
     this.#entry = entry
     const { resource, space, store, primitive, permits, label, owner } = this.#acquire
     this.#hold = {
@@ -103,7 +102,6 @@ export class Observation {
     holdChannel.start.publish(this.#hold)
     holdChannel.end.publish(this.#hold)
     if (this.#earlyEnd) this.over(this.#earlyEnd.outcome, this.#earlyEnd.error)
-    return entry
   }
 
   /** It is no longer held here. The store may still have to be told. */
