@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const endWithRun = fileURLToPath(new URL('test/servers/end-with-run.ts', import.meta.url))
 
@@ -13,6 +14,18 @@ const BUSY = [
   'test/consumers/**/*.test.ts',
   'test/project/**/*.test.ts',
 ]
+
+/** These are short, and run for minutes. */
+const LONG = /\/test\/(?:conformance\/|.*-faults)/
+
+/** Those that run the longest come first, so that none of them runs alone at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONG.test(moduleId)
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
 
 export const shared = {
   globalSetup: [endWithRun],
@@ -30,6 +43,7 @@ export default defineConfig({
   test: {
     // Seeds and figures that tests print are part of the record.
     printConsoleTrace: false,
+    sequence: { sequencer: LongestFirst },
     projects: [
       // One after the other: `groupOrder`.
       { test: { ...shared, name: 'busy', include: BUSY, maxWorkers: 2, sequence: { groupOrder: 0 } } },
