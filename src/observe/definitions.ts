@@ -82,6 +82,18 @@ export const DEFAULT_BUCKETS: readonly number[] = [
 ]
 
 /** Whether a hold ended without a release. A hold that was handed over goes on elsewhere. */
-export function isLoss(outcome: HoldEnd): boolean {
-  return outcome !== 'released' && outcome !== 'handed-over'
+const IS_LOSS: Readonly<Record<HoldEnd, boolean>> = {
+  released: false,
+  'handed-over': false,
+  lost: true,
+  expired: true,
+  closed: true,
+  forgotten: true,
 }
+
+export function isLoss(outcome: HoldEnd): boolean {
+  return IS_LOSS[outcome]
+}
+
+/** The outcomes of holds that ended without a release. */
+export const LOSSES: readonly HoldEnd[] = (Object.keys(IS_LOSS) as HoldEnd[]).filter(isLoss)
