@@ -150,7 +150,10 @@ describeOn('prometheus', 'the Grafana dashboard in a real Prometheus', () => {
       expect(series.length, panel.title).toBeGreaterThan(0)
       for (const { points, name } of series)
         expect(points.at(-1)?.[0], `${panel.title}: ${name}`).toBe(view.to)
-      expect(new Set(series.map(({ name }) => name)).size, panel.title).toBe(series.length)
+      const names = series.map(({ name }) => name)
+      expect(new Set(names).size, panel.title).toBe(series.length)
+      // Those that have a colour of their own.
+      for (const { matcher } of panel.fieldConfig.overrides) expect(names).toContain(matcher.options)
     }
   })
 

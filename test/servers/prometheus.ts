@@ -90,7 +90,7 @@ export class PrometheusServer extends Server {
   }
 }
 
-/** Starts a private Prometheus; ready in less than a second. */
+/** Starts a private Prometheus; ready in some 100 ms. It scrapes for the first time 5 s later. */
 export async function startPrometheus(options: PrometheusServerOptions): Promise<PrometheusServer> {
   needServer('prometheus')
   return started(new PrometheusServer(await freePort(), options))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { PrometheusServer, Series } from '../../servers/prometheus.js'
 
-export interface Target {
+interface Target {
   readonly refId: string
   readonly expr: string
   readonly legendFormat: string
@@ -15,10 +15,12 @@ export interface Panel {
   readonly type: 'stat' | 'timeseries' | 'heatmap' | 'bargauge'
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
   readonly targets: readonly Target[]
+  readonly fieldConfig: { readonly overrides: readonly { readonly matcher: { readonly options: string } }[] }
 }
 
 interface Variable {
   readonly name: string
+  readonly label: string
   readonly type: string
   readonly definition?: string
   readonly allValue?: string
@@ -44,6 +46,7 @@ export interface NamedSeries extends Series {
 const dashboard = JSON.parse(
   readFileSync(new URL('../../../docs/grafana/holdfast.json', import.meta.url), 'utf8'),
 )
+export const title: string = dashboard.title
 export const panels: readonly Panel[] = dashboard.panels
 export const variables: readonly Variable[] = dashboard.templating.list.filter(
   ({ type }: Variable) => type === 'query',
