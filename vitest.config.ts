@@ -10,6 +10,7 @@ const BUSY = [
   'test/**/*histories*.test.ts',
   'test/stores/planted-*.test.ts',
   'test/server/ui/**/*.test.ts',
+  'test/observe/grafana/*.test.ts',
   'test/soak/**/*.test.ts',
   'test/consumers/**/*.test.ts',
   'test/project/**/*.test.ts',

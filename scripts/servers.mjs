@@ -38,6 +38,8 @@ export const SERVERS = {
   tmux: { packages: ['tmux'], programs: ['tmux'] },
   // The browser in which the dashboard is tested.
   chromium: { packages: ['chromium'], programs: ['chromium'] },
+  // Reads the metrics, and evaluates the panels of the Grafana dashboard.
+  prometheus: { packages: ['prometheus'], programs: ['prometheus'] },
 }
 
 const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', ...postgresFolders()]

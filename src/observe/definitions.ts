@@ -81,7 +81,19 @@ export const DEFAULT_BUCKETS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600,
 ]
 
+const IS_LOSS: Readonly<Record<HoldEnd, boolean>> = {
+  released: false,
+  'handed-over': false,
+  lost: true,
+  expired: true,
+  closed: true,
+  forgotten: true,
+}
+
 /** Whether a hold ended without a release. A hold that was handed over goes on elsewhere. */
 export function isLoss(outcome: HoldEnd): boolean {
-  return outcome !== 'released' && outcome !== 'handed-over'
+  return IS_LOSS[outcome]
 }
+
+/** The outcomes of holds that ended without a release. */
+export const LOSSES: readonly HoldEnd[] = (Object.keys(IS_LOSS) as HoldEnd[]).filter(isLoss)

@@ -9,6 +9,8 @@ export interface Labels {
   readonly resource?: string
 }
 
+type PreparedLabels = { readonly [Label in keyof Labels]?: string | undefined }
+
 /** A normaliser that leaves numbers in the names must not eat the memory. */
 export const MOST_LABEL_SETS = 1000
 const OTHER = 'other'
@@ -31,6 +33,20 @@ export class LabelSets<Series> {
   /** `resource` is the name as it is locked; null: there is none to tell. */
   of({ space, store, primitive }: Labels, resource: string | null): Series {
     const counted = resource === null ? undefined : countedName(this.#normalize, resource)
+    return this.#get(space, store, primitive, counted)
+  }
+
+  /** Makes a series, with the labels of a series of another kind. */
+  prepare({ space, store, primitive, resource }: PreparedLabels): void {
+    this.#get(space, store, primitive, resource)
+  }
+
+  #get(
+    space: string | undefined,
+    store: string | undefined,
+    primitive: string | undefined,
+    counted: string | undefined,
+  ): Series {
     const key = `${space}\n${store}\n${primitive}\n${counted}`
     const known = this.#series.get(key)
     if (known !== undefined) return known

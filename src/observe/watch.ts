@@ -11,7 +11,7 @@ import { LabelSets, type Labels, type NormalizeResource } from './label-sets.js'
 
 /** Counts what happens, or passes it on. `Series` is what it keeps for a set of labels. */
 export interface Recorder<Series> {
-  newSeries(labels: Labels): Series
+  newSeries(labels: Labels, kind: keyof WatchedSeries<Series>): Series
   /** `change` is 1 or -1. */
   waiting(series: Series, change: number): void
   waited(series: Series, outcome: AcquireOutcome, seconds: number): void
@@ -30,6 +30,9 @@ export interface WatchedSeries<Series> {
   readonly fences: LabelSets<Series>
   /** By space and store. */
   readonly stores: LabelSets<Series>
+}
+
+export interface Watch<Series> extends WatchedSeries<Series> {
   stop(): void
 }
 
@@ -37,9 +40,17 @@ export interface WatchedSeries<Series> {
 export function watch<Series>(
   recorder: Recorder<Series>,
   normalize: NormalizeResource | undefined,
-): WatchedSeries<Series> {
-  const newSets = (): LabelSets<Series> => new LabelSets(normalize, (labels) => recorder.newSeries(labels))
-  const [locks, fences, stores] = [newSets(), newSets(), newSets()]
+): Watch<Series> {
+  const fences = new LabelSets(normalize, (labels) => recorder.newSeries(labels, 'fences'))
+  const stores = new LabelSets(normalize, (labels) => recorder.newSeries(labels, 'stores'))
+  // Prometheus sees an increase only if it has seen the series before. So the counters of failures
+  // begin with 0, and not with the first failure.
+  const locks = new LabelSets(normalize, (labels) => {
+    fences.prepare({ resource: labels.resource })
+    stores.prepare({ space: labels.space, store: labels.store })
+    return recorder.newSeries(labels, 'locks')
+  })
+  fences.prepare({})
   // Only what was seen to begin is counted down: a hold may be older than this subscription. Kept in
   // the context: a WeakMap takes a tenth of the time of a lock.
   const begun = Symbol('series')

@@ -193,9 +193,26 @@ export function describeTelemetry(title: string, store: () => Store): void {
       const none = { mutex: 0, read: 0, semaphore: 0, all: 0, once: 0, election: 0 }
       expect(await telemetry.figures('holdfast.held')).toEqual(none)
       expect(await telemetry.figures('holdfast.waiting')).toEqual(none)
-      expect(await telemetry.figures('holdfast.timeouts')).toEqual({ mutex: 1 })
-      expect(await telemetry.figures('holdfast.lost')).toEqual({ 'mutex expired': 1 })
+      expect(await telemetry.figures('holdfast.timeouts')).toEqual({ ...none, mutex: 1 })
+      const losses = Object.entries(await telemetry.figures('holdfast.lost'))
+      expect(losses.filter(([, count]) => count > 0)).toEqual([['mutex expired', 1]])
       expect(await telemetry.figures('holdfast.stale_fences')).toEqual({ '': 1 })
+    })
+
+    it('has the counters of failures before the first failure', async () => {
+      const telemetry = new Telemetry()
+      expect(await telemetry.figures('holdfast.stale_fences')).toEqual({ '': 0 })
+      await open()
+        .mutex('a')
+        .run(() => {})
+      expect(await telemetry.figures('holdfast.timeouts')).toEqual({ mutex: 0 })
+      expect(await telemetry.figures('holdfast.lost')).toEqual({
+        'mutex lost': 0,
+        'mutex expired': 0,
+        'mutex closed': 0,
+        'mutex forgotten': 0,
+      })
+      expect(await telemetry.figures('holdfast.store.errors')).toEqual({ '': 0 })
     })
 
     it('gives no spans or no metrics if not wanted, and nothing after its end', async () => {

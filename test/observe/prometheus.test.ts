@@ -82,6 +82,24 @@ it('counts stale fences and store errors', async () => {
   expect(figures.get('holdfast_store_errors_total{space="shop",store="memory"}')).toBeGreaterThan(0)
 })
 
+it('has the counters of failures before the first failure: Prometheus sees only increases', async () => {
+  const metrics = counted({ resource: (name) => name.replace(/\d+/g, '*') })
+  const locks = open()
+  await locks.mutex('order:1').run(() => {})
+  const counters = [...parse(metrics.text())].filter(([name]) => name.includes('_total'))
+  const labels = `${MUTEX},resource="order:*"`
+  expect(Object.fromEntries(counters)).toEqual({
+    [`holdfast_timeouts_total{${labels}}`]: 0,
+    [`holdfast_lost_total{${labels},outcome="lost"}`]: 0,
+    [`holdfast_lost_total{${labels},outcome="expired"}`]: 0,
+    [`holdfast_lost_total{${labels},outcome="closed"}`]: 0,
+    [`holdfast_lost_total{${labels},outcome="forgotten"}`]: 0,
+    holdfast_stale_fences_total: 0,
+    'holdfast_stale_fences_total{resource="order:*"}': 0,
+    'holdfast_store_errors_total{space="shop",store="memory"}': 0,
+  })
+})
+
 it('names resources only as the user wants, and escapes them', async () => {
   // Half of a surrogate pair, as a normaliser that cuts names may leave it.
   const metrics = counted({ resource: (name) => name.replace(/\d+/g, '*').replace('END', '\ud800') })

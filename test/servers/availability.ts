@@ -12,6 +12,7 @@ export type ServerName =
   | 'iptables'
   | 'tmux'
   | 'chromium'
+  | 'prometheus'
 
 export interface Need {
   /** false: a running server that the environment names (HOLDFAST_TEST_REDIS_URL) will do. */

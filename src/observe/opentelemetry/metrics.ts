@@ -6,6 +6,7 @@ import type {
   ObservableResult,
   ObservableUpDownCounter,
 } from '@opentelemetry/api'
+import { systemEnv } from '../../base/env.js'
 import type { AcquireOutcome, HoldEnd } from '../../base/events.js'
 import {
   DEFAULT_BUCKETS,
@@ -13,6 +14,7 @@ import {
   HELD,
   HOLD,
   isLoss,
+  LOSSES,
   LOST,
   STALE_FENCES,
   STORE_ERRORS,
@@ -21,7 +23,7 @@ import {
   WAITING,
 } from '../definitions.js'
 import type { Labels } from '../label-sets.js'
-import type { Recorder } from '../watch.js'
+import type { Recorder, WatchedSeries } from '../watch.js'
 
 /** The attributes of one set of labels, made once: there are several records for each lock. */
 export interface AttributeSet {
@@ -86,7 +88,8 @@ export class MeterRecorder implements Recorder<AttributeSet> {
   }
 
   #measure(histogram: Histogram, seconds: number, attributes: Attributes): void {
-    if (this.#measured.push({ histogram, seconds, attributes }) === 1) setImmediate(this.#flush)
+    if (this.#measured.push({ histogram, seconds, attributes }) === 1)
+      systemEnv.timer(1, this.#flush, { keepAlive: false })
   }
 
   readonly #flush = (): void => {
@@ -105,8 +108,15 @@ export class MeterRecorder implements Recorder<AttributeSet> {
     for (const { held, attributes } of this.#gauged) result.observe(held, attributes)
   }
 
-  newSeries(labels: Labels): AttributeSet {
-    return { attributes: { ...labels }, byOutcome: new Map(), waiting: 0, held: 0 }
+  newSeries(labels: Labels, kind: keyof WatchedSeries<AttributeSet>): AttributeSet {
+    const set = { attributes: { ...labels }, byOutcome: new Map(), waiting: 0, held: 0 }
+    if (kind === 'fences') this.#staleFences.add(0, set.attributes)
+    if (kind === 'stores') this.#storeErrors.add(0, set.attributes)
+    if (kind === 'locks') {
+      this.#timeouts.add(0, set.attributes)
+      for (const outcome of LOSSES) this.#lost.add(0, withOutcome(set, outcome))
+    }
+    return set
   }
 
   waiting(set: AttributeSet, change: number): void {

@@ -4,6 +4,7 @@ import {
   HELD,
   HOLD,
   isLoss,
+  LOSSES,
   LOST,
   STALE_FENCES,
   STORE_ERRORS,
@@ -21,7 +22,7 @@ export class Counts {
   readonly waits = new Map<AcquireOutcome, Histogram>()
   readonly holds = new Map<HoldEnd, Histogram>()
   /** Holds that ended without a release. */
-  readonly lost = new Map<HoldEnd, number>()
+  readonly lost = new Map<HoldEnd, number>(LOSSES.map((outcome) => [outcome, 0]))
   waiting = 0
   held = 0
   timeouts = 0

@@ -65,8 +65,6 @@ export function prometheus(options: PrometheusOptions = {}): PrometheusMetrics {
     throw invalid('resource must be a function that gives the label for a name')
   checkBuckets(buckets)
   const watched = watch(new Counting(buckets), resource)
-  // There from the beginning, so that the first one is an increase.
-  watched.fences.of({}, null)
   const all = families(watched)
   let unregister = (): void => {}
   try {
