@@ -51,8 +51,8 @@ export function watch<Series>(
     return recorder.newSeries(labels, 'locks')
   })
   fences.prepare({})
-  // Only what was seen to begin is counted down: a hold may be older than this subscription. Kept in
-  // the context: a WeakMap takes a tenth of the time of a lock.
+  // Only what was seen to begin is counted down: a hold may be older than this subscription. It is
+  // kept in the context: a WeakMap takes a tenth of the time of a lock.
   const begun = Symbol('series')
   type Watched = { [begun]?: Series }
   const begin = (context: AcquireContext | HoldContext, known?: Series): Series => {
