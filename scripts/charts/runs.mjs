@@ -52,7 +52,7 @@ async function pausedWorker() {
   const scene = async (checksFences) => {
     const lock = { store: `sqlite:${join(folder, 'locks.db')}`, name: `order:${checksFences}` }
     const warehouse = new Warehouse({ checksFences })
-    const { isNewestAccepted, isStaleAccepted, isNewestIntact, moments } = await pauseScene({
+    const { isNewestAccepted, isStaleAccepted, isNewestIntact, isValidOnWaking, moments } = await pauseScene({
       crew,
       lock,
       warehouse,
@@ -60,7 +60,7 @@ async function pausedWorker() {
       // So that the two writes do not lie on each other in the picture.
       longerMs: 700,
     })
-    return { isNewestAccepted, isStaleAccepted, isNewestIntact, moments }
+    return { isNewestAccepted, isStaleAccepted, isNewestIntact, isValidOnWaking, moments }
   }
   return { leaseMs: LEASE_MS, withoutFence: await scene(false), withFence: await scene(true) }
 }
