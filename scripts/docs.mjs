@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { check } from '../site/check.mjs'
 import { llms, llmsFull } from '../site/llms.mjs'
 import { FOLDERS, listOfDecisions, onSite, plain, withLinksToPages, withSections } from '../site/pages.mjs'
+import { serve } from '../site/serve.mjs'
 import { LIST_OF_DECISIONS, placeOf, REFERENCE, SIDEBAR } from '../site/sidebar.mjs'
 import { ensureInstalled, root, runNode } from './ensure.mjs'
 
@@ -34,8 +35,10 @@ if (findings.length > 0) process.exit(1)
 console.log(`The site is in .cache/site: ${SIDEBAR.flatMap(({ items }) => items).length + 1} pages.`)
 
 if (values.serve) {
-  const preview = ['preview', 'site', '--host', '127.0.0.1']
-  await run('The preview', [VITEPRESS, ...preview])
+  // The steps above left theirs, which keep this process alive while a child ends.
+  for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal)
+  const { url } = await serve(result, { base, port: 4173 })
+  console.log(`See it at ${url}${base} until you press Ctrl-C.`)
 }
 
 async function run(what, args) {

@@ -17,8 +17,11 @@ export default defineConfig({
   outDir: join(cache, 'site'),
   cacheDir: join(cache, 'vitepress'),
   metaChunk: true,
+  // The search index is large, and loaded when somebody searches.
+  vite: { build: { assetsInlineLimit: 0, chunkSizeWarningLimit: 3000 } },
   markdown: {
-    theme: { light: 'github-light', dark: 'github-dark' },
+    // Comments are to be readable, too.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-default' },
     anchor: { slugify: slugOf },
   },
   transformPageData(page, { siteConfig }) {
@@ -58,11 +61,11 @@ export default defineConfig({
   },
 })
 
-/** Those groups of the sidebar; open or not, if it is said. */
-function groups(which = () => true, collapsed = undefined) {
+/** Those groups of the sidebar. */
+function groups(which = () => true, isCollapsible = true) {
   return SIDEBAR.filter(which).map((group) => ({
     text: group.text,
-    collapsed: collapsed ?? group.collapsed ?? false,
+    ...(group.collapsed && isCollapsible ? { collapsed: true } : {}),
     items: group.items.map(({ text, page }) => ({ text, link: linkTo(page) })),
   }))
 }

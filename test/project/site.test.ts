@@ -56,6 +56,33 @@ describe('the documentation site', () => {
   })
 })
 
+// docs/three-runs.md says so, and `npm run charts -- --run` can replace the figures.
+describe('the runs behind the charts', () => {
+  it('show an exact sale with the lock, and more sold than there was without it', () => {
+    const { stock, withLock, withoutLock } = readRun('flash-sale')
+    expect(withLock).toEqual(Array.from({ length: stock }, (_, sold) => stock - sold - 1))
+    expect(withoutLock.length).toBeGreaterThan(stock)
+  })
+
+  it('show a late write that only the fence stops, by a worker that could have known', () => {
+    const { withFence, withoutFence, leaseMs } = readRun('paused-worker')
+    expect(withoutFence).toMatchObject({
+      isStaleAccepted: true,
+      isNewestIntact: false,
+      isValidOnWaking: false,
+    })
+    expect(withFence).toMatchObject({ isStaleAccepted: false, isNewestIntact: true, isValidOnWaking: false })
+    expect(leaseMs).toBe(1500)
+  })
+
+  it('show a hot lock that is faster than each peer, in either order', () => {
+    for (const { rows } of readRun('hot-lock').tables) {
+      const { 'holdfast cohort': cohort, 'holdfast strict': strict, ...peers } = rows
+      expect(Math.min(cohort, strict)).toBeGreaterThan(Math.max(...(Object.values(peers) as number[])))
+    }
+  })
+})
+
 describe('the pages of the site', () => {
   it('keep their links, although README and the folder of the decisions have other names there', () => {
     const text = [

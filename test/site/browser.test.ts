@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { serve } from '../../site/serve.mjs'
 import { root } from '../project/sources.js'
 import { expectNoSideways, PHONE, visit, withChromium } from '../server/ui/browser.js'
 import { describeOn } from '../servers/availability.js'
-import { serve } from './static-server.js'
 
 /** Set by scripts/test-docs.mjs, which builds the site before. */
 const isBuilt = process.env['HOLDFAST_TEST_DOCS'] === 'built'
