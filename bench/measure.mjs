@@ -40,8 +40,12 @@ export function median(values) {
   return sorted[Math.floor(sorted.length / 2)]
 }
 
+/** Every table of this run, for `--json`. */
+export const tables = []
+
 /** Prints rows of { name: figure }, each as a ratio to the peer. */
 export function table(title, unit, rows, peer) {
+  tables.push({ title, unit, peer, rows })
   console.log(`\n${title}`)
   for (const [name, figure] of Object.entries(rows)) {
     const ratio = name === peer ? '1' : (figure / rows[peer]).toPrecision(3)

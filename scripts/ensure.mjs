@@ -14,15 +14,19 @@ export function requireNode() {
   process.exit(1)
 }
 
-/** Installs what package-lock.json names, unless that was done since it last changed. */
-export function ensureInstalled() {
+/**
+ * Installs what package-lock.json names, unless that was done since it last changed. `folder`: with
+ * a lock file of its own.
+ */
+export function ensureInstalled(folder = '.') {
   requireNode()
-  const marker = join(root, 'node_modules/.package-lock.json')
-  if (existsSync(marker) && mtime(marker) >= mtime(join(root, 'package-lock.json'))) return
-  console.log('Installing dependencies, once …')
+  const cwd = join(root, folder)
+  const marker = join(cwd, 'node_modules/.package-lock.json')
+  if (existsSync(marker) && mtime(marker) >= mtime(join(cwd, 'package-lock.json'))) return
+  console.log(`Installing dependencies${folder === '.' ? '' : ` of ${folder}`}, once …`)
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
   const quiet = ['--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
-  execFileSync(npm, ['ci', ...quiet], { cwd: root, stdio: 'inherit' })
+  execFileSync(npm, ['ci', ...quiet], { cwd, stdio: 'inherit' })
 }
 
 /** Builds dist/, unless it is newer than everything that it is made of. */

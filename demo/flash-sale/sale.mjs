@@ -32,10 +32,13 @@ export async function runSale({ crew, folder, lock, progress }) {
   await Promise.all(sellers)
   progress.done()
 
-  // One line for each piece sold, in the order of the sales: the fence under which it was sold.
-  const fences = readFileSync(ledger, 'utf8').split('\n').slice(0, -1).map(Number)
+  // One line for each piece sold, in the order of the sales: the fence under which it was sold, and
+  // the stock that the seller wrote.
+  const sales = readFileSync(ledger, 'utf8').split('\n').slice(0, -1)
+  const fences = sales.map((sale) => Number(sale.split(' ')[0]))
   return {
-    sold: fences.length,
+    sold: sales.length,
+    stocks: sales.map((sale) => Number(sale.split(' ')[1])),
     left: Number(readFileSync(stock, 'utf8')),
     fencesIncrease: fences.every((fence, index) => index === 0 || fence > (fences[index - 1] ?? 0)),
   }

@@ -13,7 +13,7 @@ async function buy(fence = 0) {
   if (left === 0) return // sold out
   await wait(Math.random() * 2) // hesitates
   await writeFile(order.stock, String(left - 1).padStart(4), { flag: 'r+' })
-  await appendFile(order.ledger, `${fence}\n`)
+  await appendFile(order.ledger, `${fence} ${left - 1}\n`)
 }
 
 /** @type {Holdfast | undefined} */
