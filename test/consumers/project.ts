@@ -58,10 +58,11 @@ export class Project {
     const library = join(project.folder, 'node_modules/holdfast')
     mkdirSync(library, { recursive: true })
     await run('tar', ['xzf', await tarball(), '--strip-components=1', '-C', library])
-    // The one package that an entry point imports by itself.
-    const api = '@opentelemetry/api'
-    mkdirSync(dirname(join(project.folder, 'node_modules', api)), { recursive: true })
-    symlinkSync(join(root, 'node_modules', api), join(project.folder, 'node_modules', api))
+    // The packages that an entry point imports by itself.
+    for (const name of ['@opentelemetry/api', '@nestjs/common', '@nestjs/core', 'reflect-metadata']) {
+      mkdirSync(dirname(join(project.folder, 'node_modules', name)), { recursive: true })
+      symlinkSync(join(root, 'node_modules', name), join(project.folder, 'node_modules', name))
+    }
     return project
   }
 
