@@ -56,9 +56,9 @@ describeOn('postgres', 'inside a transaction of', () => {
     })
 
     it('work that throws leaves no fence behind', async () => {
-      const hold = { resource: 'order:43', fence: 2 ** 50, isExclusive: true } as unknown as Hold
-      await expect(program.setState(hold, 42, null as unknown as string)).rejects.toThrow()
-      await program.setState({ ...hold, fence: 1 }, 42, 'paid')
+      const holdWith = (fence: number) => ({ resource: 'order:43', fence, isExclusive: true }) as Hold
+      await expect(program.setState(holdWith(2), 42, null as unknown as string)).rejects.toThrow()
+      await program.setState(holdWith(1), 42, 'paid')
       expect(await stateOf()).toBe('paid')
     })
 

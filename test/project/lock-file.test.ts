@@ -7,11 +7,15 @@ interface Locked {
   readonly optionalDependencies?: Record<string, string>
 }
 
-const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'))
-const packages = new Map(Object.entries(lock.packages as Record<string, Locked>))
+type Packages = ReadonlyMap<string, Locked>
+
+function packagesOf(file: string): Packages {
+  const lock = JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'))
+  return new Map(Object.entries(lock.packages as Record<string, Locked>))
+}
 
 /** Where Node looks for a package that the one at `path` needs. */
-function isLocked(path: string, name: string): boolean {
+function isLocked(packages: Packages, path: string, name: string): boolean {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')))) {
     if (packages.has(folder === '' ? `node_modules/${name}` : `${folder}/node_modules/${name}`)) return true
     if (folder === '') return false
@@ -20,10 +24,15 @@ function isLocked(path: string, name: string): boolean {
 
 // `npm ci` refuses a lock file that lacks the native packages of other systems. npm leaves them out
 // silently when the registry does not have them in the wanted version.
-test('the lock file has the packages of every system, so that npm ci works', () => {
+test.each([
+  'package-lock.json',
+  'test/frameworks/next/package-lock.json',
+  'test/frameworks/prisma/package-lock.json',
+])('%s has the packages of every system, so that npm ci works', (file) => {
+  const packages = packagesOf(file)
   const missing = [...packages].flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies)
-      .filter((name) => !isLocked(path, name))
+      .filter((name) => !isLocked(packages, path, name))
       .map((name) => `${path} needs ${name}`),
   )
   expect(missing).toEqual([])
