@@ -13,10 +13,10 @@ export interface OncePerClusterOptions extends OnceOptions {
  * A method decorator for `experimentalDecorators`, which NestJS uses. The method takes the hold or
  * nothing. Its result is undefined where it did not run.
  */
-export type OncePerClusterDecorator = <Result>(
+export type OncePerClusterDecorator = <Args extends [] | [hold?: Hold], Result>(
   target: object,
   key: string | symbol,
-  descriptor: TypedPropertyDescriptor<(hold: Hold) => Promise<Result | undefined>>,
+  descriptor: TypedPropertyDescriptor<(...args: Args) => Promise<Result | undefined>>,
 ) => void
 
 /**
