@@ -98,6 +98,16 @@ export const SIDEBAR = [
     ]),
   },
   {
+    text: 'Frameworks',
+    items: at('docs/guides/frameworks/', [
+      ['NestJS', 'nestjs'],
+      ['Express and Fastify', 'express-and-fastify'],
+      ['Jobs once per cluster', 'jobs'],
+      ['Databases and ORMs', 'databases'],
+      ['Next.js', 'nextjs'],
+    ]),
+  },
+  {
     text: 'In operation',
     items: at('docs/', [
       ['The command line', 'cli'],

@@ -1,5 +1,6 @@
 import { invalid } from '../base/errors.js'
 import { checkOptions } from '../base/options.js'
+import { copyMetadata } from './method-metadata.js'
 import { Mutex } from './mutex.js'
 import { type AcquireOptions, CALL_OPTIONS } from './options.js'
 import type { LockContext } from './reentry.js'
@@ -60,18 +61,4 @@ export function locked<Args extends any[]>(
 /** With `experimentalDecorators`, the second argument is the method's name. */
 function isStandard(place: unknown): place is DecoratorContext {
   return typeof place === 'object' && place !== null
-}
-
-interface MetadataReflect {
-  getOwnMetadataKeys(target: object): unknown[]
-  getOwnMetadata(key: unknown, target: object): unknown
-  defineMetadata(key: unknown, value: unknown, target: object): void
-}
-
-/** Frameworks such as NestJS store the metadata of their decorators on the function itself. */
-function copyMetadata(from: Method, to: Method): Method {
-  const reflect = Reflect as typeof Reflect & Partial<MetadataReflect>
-  for (const key of reflect.getOwnMetadataKeys?.(from) ?? [])
-    reflect.defineMetadata?.(key, reflect.getOwnMetadata?.(key, from), to)
-  return to
 }

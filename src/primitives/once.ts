@@ -53,7 +53,7 @@ export async function once<T>(
   work: (hold: Hold) => T | PromiseLike<T>,
 ): Promise<OnceOutcome<T>> {
   const key = checkName(`once:${checkName(name, 'The name for once()')}`, 'The name for once()')
-  const { atLeastMs, hold } = parse(options, name)
+  const { atLeastMs, hold } = readOnceOptions(options, name)
   if (typeof work !== 'function') throw invalid('once() takes a function as its last argument', name)
   const kind = {
     resource: key,
@@ -99,7 +99,11 @@ async function start(context: LockContext, key: string, fence: number, atLeastMs
   return after === mine
 }
 
-function parse(options: OnceOptions, name: string): { atLeastMs: number; hold: HoldOptions } {
+/** Refuses wrong options, where they are given and not only at the first tick. */
+export function readOnceOptions(
+  options: OnceOptions,
+  name: string,
+): { atLeastMs: number; hold: HoldOptions } {
   const { atLeast, atMost, lease, label } = checkOptions(
     options,
     ONCE_OPTIONS,

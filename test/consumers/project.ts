@@ -36,6 +36,14 @@ function tarball(): Promise<string> {
   return packed
 }
 
+/** Puts the packed library into the node_modules of a folder. */
+export async function unpackInto(folder: string): Promise<void> {
+  const library = join(folder, 'node_modules/holdfast')
+  rmSync(library, { recursive: true, force: true })
+  mkdirSync(library, { recursive: true })
+  await run('tar', ['xzf', await tarball(), '--strip-components=1', '-C', library])
+}
+
 export interface Outcome {
   readonly code: number
   readonly output: string
@@ -55,13 +63,12 @@ export class Project {
       if (code !== 0) throw new Error(`npm install failed: ${output}`)
       return project
     }
-    const library = join(project.folder, 'node_modules/holdfast')
-    mkdirSync(library, { recursive: true })
-    await run('tar', ['xzf', await tarball(), '--strip-components=1', '-C', library])
-    // The one package that an entry point imports by itself.
-    const api = '@opentelemetry/api'
-    mkdirSync(dirname(join(project.folder, 'node_modules', api)), { recursive: true })
-    symlinkSync(join(root, 'node_modules', api), join(project.folder, 'node_modules', api))
+    await unpackInto(project.folder)
+    // The packages that an entry point imports by itself.
+    for (const name of ['@opentelemetry/api', '@nestjs/common', '@nestjs/core', 'reflect-metadata']) {
+      mkdirSync(dirname(join(project.folder, 'node_modules', name)), { recursive: true })
+      symlinkSync(join(root, 'node_modules', name), join(project.folder, 'node_modules', name))
+    }
     return project
   }
 

@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
+import { recipesOf } from '../frameworks/recipes.js'
 import { describeInFull, Project } from './project.js'
 
 /** Holds a lock on the store that `url` names, and says so. */
@@ -144,6 +145,47 @@ describeInFull('a NestJS application', () => {
     )
     expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
     expect(await project.node('out/main.js')).toEqual({ code: 0, output: 'above 1\nbelow 2\n' })
+  })
+
+  it('runs the programs of the page with version 11', { timeout: 300_000 }, async () => {
+    const programs = recipesOf('docs/guides/frameworks/nestjs.md')
+    const programOf = (title: string) => programs.find(({ heading }) => heading === title)?.code ?? ''
+    const job = programOf('## A job once per cluster')
+      .replace('0 3 * * *', '* * * * * *')
+      .replace('sqlite:./locks.db', 'memory:')
+    const project = await Project.make(
+      {
+        'package.json': { private: true, type: 'module' },
+        'tsconfig.json': {
+          compilerOptions: {
+            module: 'nodenext',
+            target: 'es2022',
+            strict: true,
+            skipLibCheck: true,
+            experimentalDecorators: true,
+            emitDecoratorMetadata: true,
+            types: ['node'],
+          },
+        },
+        'tests.ts': programOf('## Tests'),
+        'job.ts': `${job}\nsetTimeout(() => process.kill(process.pid, 'SIGTERM'), 3500)\n`,
+      },
+      [
+        '@nestjs/common@11',
+        '@nestjs/core@11',
+        '@nestjs/schedule@6',
+        'reflect-metadata',
+        'rxjs',
+        'typescript@5',
+        '@types/node@20',
+      ],
+    )
+    expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
+    expect(await project.node('tests.js')).toEqual({ code: 0, output: '[ true, false ] 0\n' })
+    // Nest ends the process by the signal that it got.
+    const { output } = await project.node('job.js')
+    expect(output.match(/the report is written by/g)).toHaveLength(1)
+    expect(output).not.toContain('ERROR')
   })
 })
 

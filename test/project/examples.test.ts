@@ -18,6 +18,17 @@ interface Example {
   output: string | undefined
 }
 
+/** NestJS needs the decorators of `experimentalDecorators`; all others have the standard ones. */
+const KINDS = {
+  standard: {},
+  legacy: { experimentalDecorators: true, emitDecoratorMetadata: true },
+}
+type Kind = keyof typeof KINDS
+
+function kindOf({ code }: Example): Kind {
+  return /from '(?:@nestjs\/|holdfast\/nestjs)/.test(code) ? 'legacy' : 'standard'
+}
+
 /** The `ts` blocks of a text; in doc comments, the comment's stars are taken off. */
 function examplesIn(file: string): Example[] {
   const text = readFileSync(join(root, file), 'utf8')
@@ -45,38 +56,45 @@ const namedPages = new Set(
 )
 
 describe('the examples in the README, the docs and the doc comments', () => {
-  let compiled: Outcome
+  const compiled: Outcome[] = []
 
   beforeAll(async () => {
-    mkdirSync(folder, { recursive: true })
-    examples.forEach(({ where, code }, index) => {
-      writeFileSync(join(folder, `example-${index}.ts`), `// ${where}\n${code}\nexport {}\n`)
-    })
-    const compilerOptions = {
-      noEmit: false,
-      declaration: false,
-      sourceMap: false,
-      rootDir: folder,
-      outDir: join(folder, 'out'),
-      noUnusedLocals: false,
-      noUnusedParameters: false,
+    for (const kind of Object.keys(KINDS) as Kind[]) {
+      const sources = join(folder, kind)
+      mkdirSync(sources, { recursive: true })
+      examples.forEach((example, index) => {
+        if (kindOf(example) !== kind) return
+        const text = `// ${example.where}\n${example.code}\nexport {}\n`
+        writeFileSync(join(sources, `example-${index}.ts`), text)
+      })
+      const compilerOptions = {
+        ...KINDS[kind],
+        noEmit: false,
+        declaration: false,
+        sourceMap: false,
+        rootDir: sources,
+        outDir: join(folder, 'out'),
+        noUnusedLocals: false,
+        noUnusedParameters: false,
+      }
+      const config = { extends: join(root, 'tsconfig.json'), compilerOptions, include: ['*.ts'] }
+      writeFileSync(join(sources, 'tsconfig.json'), JSON.stringify(config))
+      compiled.push(await node([join(root, 'node_modules/typescript/bin/tsc'), '-p', sources]))
     }
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['*.ts'] }),
-    )
-    compiled = await node([join(root, 'node_modules/typescript/bin/tsc'), '-p', folder])
   })
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('compile', () => {
     expect(examples.length).toBeGreaterThan(10)
-    const explained = compiled.output.replace(
-      /example-(\d+)\.ts/g,
-      (name, index) => `${name} (${examples[Number(index)]?.where})`,
-    )
-    expect(compiled.isFine, explained).toBe(true)
+    const explained = compiled
+      .map(({ output }) => output)
+      .join('')
+      .replace(/example-(\d+)\.ts/g, (name, index) => `${name} (${examples[Number(index)]?.where})`)
+    expect(
+      compiled.map(({ isFine }) => isFine),
+      explained,
+    ).toEqual([true, true])
   })
 
   const runnable = [...examples.entries()].filter(([, { isRun }]) => isRun)

@@ -22,6 +22,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'web-locks': ['base', 'contract', 'engine', 'primitives'],
   redlock: ['base', 'contract', 'primitives', 'stores'],
   observe: ['base'],
+  nestjs: ['base', 'contract', 'primitives'],
   testing: ['base', 'contract', 'engine', 'primitives', 'stores'],
   server: ['base', 'contract', 'engine', 'primitives'],
   cli: ['base', 'contract', 'observe', 'primitives', 'server', 'index.ts'],

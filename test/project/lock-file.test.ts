@@ -24,15 +24,17 @@ function isLocked(packages: Packages, path: string, name: string): boolean {
 
 // `npm ci` refuses a lock file that lacks the native packages of other systems. npm leaves them out
 // silently when the registry does not have them in the wanted version.
-test.each(['package-lock.json', 'site/package-lock.json'])(
-  '%s has the packages of every system, so that npm ci works',
-  (file) => {
-    const packages = packagesOf(file)
-    const missing = [...packages].flatMap(([path, { optionalDependencies = {} }]) =>
-      Object.keys(optionalDependencies)
-        .filter((name) => !isLocked(packages, path, name))
-        .map((name) => `${path} needs ${name}`),
-    )
-    expect(missing).toEqual([])
-  },
-)
+test.each([
+  'package-lock.json',
+  'site/package-lock.json',
+  'test/frameworks/next/package-lock.json',
+  'test/frameworks/prisma/package-lock.json',
+])('%s has the packages of every system, so that npm ci works', (file) => {
+  const packages = packagesOf(file)
+  const missing = [...packages].flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => !isLocked(packages, path, name))
+      .map((name) => `${path} needs ${name}`),
+  )
+  expect(missing).toEqual([])
+})

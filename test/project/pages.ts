@@ -27,7 +27,8 @@ export function pagesForUsers(): Page[] {
     readdirSync(join(root, folder))
       .filter((name) => name.endsWith('.md'))
       .map((name) => `${folder}/${name}`)
-  return ['README.md', 'CONTRIBUTING.md', ...namesIn('docs'), ...namesIn('docs/stores')].map(pageOf)
+  const folders = ['docs', 'docs/stores', 'docs/guides/frameworks']
+  return ['README.md', 'CONTRIBUTING.md', ...folders.flatMap(namesIn)].map(pageOf)
 }
 
 /** The text of a page with code blocks blanked out, so that line numbers stay. */
