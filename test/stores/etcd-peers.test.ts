@@ -2,16 +2,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { missingPeer } from '../../scripts/peers.mjs'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd } from '../servers/etcd.js'
-import { EtcdPeer, goObstacle, KINDS } from './etcd/peers.js'
+import { EtcdPeer, KINDS } from './etcd/peers.js'
 
 const TURNS = 20
 /** The shortest lease that a server with patient times allows. */
 const TTL_S = 2
 
-const noGo = goObstacle()
+const noGo = missingPeer('etcd')
 type Kind = keyof typeof KINDS
 const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => kind !== 'go' || noGo === null)
 const title =
@@ -29,7 +30,7 @@ describeOn('etcd', title, () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-etcd-peers-'))
     server = await startEtcd()
-  }, 300_000)
+  })
   afterAll(async () => {
     for (const peer of peers) peer.signal('SIGKILL')
     await server?.stop()
