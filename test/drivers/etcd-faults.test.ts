@@ -212,4 +212,24 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
     await answer
     expect(lease.validUntil).toBeGreaterThan(granted)
   })
+
+  it('counts a lease from the sending, and renews it by itself', async () => {
+    const server = await start()
+    const proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+    const delayMs = 300
+    const etcd = client(`127.0.0.1:${proxy.port}`, { requestTimeout: '20s', stallTimeout: '20s' })
+    await etcd.get('a')
+    proxy.delayMs = delayMs
+    const lease = etcd.lease(10_000, 'a', () => {})
+    await lease.ready()
+    // The answer took at least this long; timers may end a little early.
+    const wayMs = 2 * delayMs - 2
+    expect(lease.validUntil - lease.ttlMs).toBeLessThan(now() - wayMs)
+    const granted = lease.validUntil
+    await eventually('a renewal', () => lease.validUntil > granted)
+    const heardAt = now()
+    // And then a transaction has confirmed it.
+    expect(lease.validUntil - lease.ttlMs).toBeLessThan(heardAt - 2 * wayMs)
+  })
 })

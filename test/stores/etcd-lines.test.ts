@@ -8,7 +8,7 @@ import { ownNames } from '../../src/stores/etcd/names.js'
 import { EtcdSpace } from '../../src/stores/etcd/space.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { type EtcdServer, startEtcd } from '../servers/etcd.js'
+import { type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
 import { TcpProxy } from '../servers/proxy.js'
 
 const MINUTE = 60_000
@@ -55,6 +55,29 @@ function client(address: string, options: EtcdStoreOptions = {}): Client {
 const has = ({ pushes }: Client, type: Push['type'], id: string): boolean =>
   pushes.some((push) => push.type === type && 'id' in push && push.id === id)
 
+describeOn('etcd', 'a claim whose request is carried out late', () => {
+  it('is refused, as its client has asked again', async () => {
+    const servers = await startEtcdCluster()
+    endings.push(() => servers.stop())
+    const { leader, followers } = await servers.ranked()
+    const [used] = followers as [EtcdServer]
+    const proxy = await TcpProxy.start(leader.port)
+    endings.push(() => proxy.stop())
+    proxy.mode = 'refuse'
+    const ours = client(`${used.address},127.0.0.1:${proxy.port}`, { stallTimeout: '1s' })
+    await ours.claim('warm', { resource: 'other' })
+    used.pause()
+    await expect(ours.claim('late')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    proxy.mode = 'pass'
+    expect(await ours.claim('late')).toMatchObject({ status: 'granted' })
+    // It reads the request that waited in its socket all the time.
+    used.resume()
+    await used.ctl('put', 'other', '')
+    const keys = await leader.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/door/')
+    expect(keys.split('\n').filter((line) => line !== '')).toHaveLength(1)
+  })
+})
+
 describeOn('etcd', 'lines of etcd that others change at the same time', () => {
   let server: EtcdServer
   let proxy: TcpProxy
@@ -67,6 +90,12 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
   })
   const remote = (options?: EtcdStoreOptions): Client => client(`127.0.0.1:${proxy.port}`, options)
   const near = (options?: EtcdStoreOptions): Client => client(server.address, options)
+
+  async function holders(): Promise<string[]> {
+    for await (const { claims } of near().connection.inspect({ prefix: '', resource: 'door' }))
+      return claims.filter(({ fence }) => fence !== null).map(({ id }) => id)
+    return []
+  }
 
   it('a steal also takes what was granted after the thief looked', async () => {
     const [thief, reader] = [remote(), near()]
@@ -159,6 +188,82 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     await other.claim('last')
     await other.connection.release('door', 'first')
     await eventually('the grant', () => has(other, 'granted', 'last'))
+  })
+
+  it('a release touches only the own claim, not the thief that has its key', async () => {
+    const [robbed, thief] = [remote(), near()]
+    await robbed.claim('robbed')
+    proxy.mode = 'refuse'
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    const released = robbed.connection.release('door', 'robbed')
+    proxy.mode = 'pass'
+    expect(await released).toBe(false)
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  it('a break touches only the hold with that fence, not the thief that has its key', async () => {
+    const [operator, holder, thief] = [remote(), near(), near()]
+    const granted = await holder.claim('robbed')
+    await thief.claim('warm', { resource: 'other' })
+    await operator.claim('warm', { resource: 'third' })
+    proxy.delayMs = 500
+    const { down } = proxy.bytes
+    const fence = granted.status === 'granted' ? granted.fence : 0
+    const breaking = operator.connection.evict('door', fence)
+    await eventually('the look', () => proxy.bytes.down > down)
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    expect(await breaking).toEqual([])
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  const beats = [
+    { what: 'a downgrade', beat: { permits: 1 } },
+    { what: 'a block of fences', beat: { block: 1024 } },
+  ]
+  it.each(beats)('$what of a hold that is stolen meanwhile is not given', async ({ beat }) => {
+    const [robbed, thief] = [remote(), near()]
+    await robbed.claim('robbed')
+    await thief.claim('warm', { resource: 'other' })
+    const plain = { resource: 'door', id: 'robbed', leaseMs: MINUTE, presenceMs: MINUTE }
+    await robbed.connection.pulse([plain])
+    const before = proxy.bytes.up
+    await robbed.connection.pulse([plain])
+    const pulseBytes = proxy.bytes.up - before
+    proxy.delayMs = 500
+    const { up } = proxy.bytes
+    const pulsed = robbed.connection.pulse([{ ...plain, ...beat }])
+    // The renewal and the look at the line, and then the change, which is held back.
+    await eventually('the change', () => proxy.bytes.up > up + pulseBytes + 100)
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    expect(await pulsed).toEqual([{ status: 'gone' }])
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  it('a hold is valid no longer than the lease of its client', async () => {
+    const ours = near({ ttl: '10s' })
+    const granted = await ours.claim('held')
+    const [held] = await ours.connection.pulse([
+      { resource: 'door', id: 'held', leaseMs: MINUTE, presenceMs: MINUTE },
+    ])
+    const waiting = await ours.claim('waits')
+    for (const reply of [granted, held]) {
+      const leaseMs = reply && 'leaseMs' in reply ? reply.leaseMs : Infinity
+      // Counted from the call, which was a little before the lease was asked for.
+      expect(leaseMs).toBeLessThan(15_000)
+    }
+    expect(waiting.status === 'waiting' && waiting.presenceMs).toBeLessThan(15_000)
+  })
+
+  it('a key of other software excludes everybody, in its turn', async () => {
+    const ours = near()
+    await server.ctl('put', 'holdfast/default/lines/door/abc', '')
+    expect(await ours.claim('tries', { permits: 1, mode: 'try' })).toMatchObject({ status: 'refused' })
+    expect(await ours.claim('waits', { permits: 1 })).toMatchObject({ status: 'waiting' })
+    await server.ctl('del', 'holdfast/default/lines/door/abc')
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+    await ours.connection.close()
+    // What a client has ends with it.
+    expect(await server.ctl('get', '--prefix', '--keys-only', 'holdfast/')).toBe('')
   })
 
   it('says what it cannot do with many holds, and takes them one by one', async () => {
