@@ -6,7 +6,7 @@ import { EtcdClient } from '../../src/drivers/etcd/index.js'
 import { type EtcdStoreOptions, etcd } from '../../src/stores/etcd/index.js'
 import { ownNames } from '../../src/stores/etcd/names.js'
 import { EtcdSpace } from '../../src/stores/etcd/space.js'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
 import { TcpProxy } from '../servers/proxy.js'
@@ -223,6 +223,8 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
   it.each(beats)('$what of a hold that is stolen meanwhile is not given', async ({ beat }) => {
     const [robbed, thief] = [remote(), near()]
     await robbed.claim('robbed')
+    // So the line is watched from now on, and not in the middle of what is counted.
+    await robbed.claim('waits')
     await thief.claim('warm', { resource: 'other' })
     const plain = { resource: 'door', id: 'robbed', leaseMs: MINUTE, presenceMs: MINUTE }
     await robbed.connection.pulse([plain])
@@ -264,6 +266,53 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     await ours.connection.close()
     // What a client has ends with it.
     expect(await server.ctl('get', '--prefix', '--keys-only', 'holdfast/')).toBe('')
+  })
+
+  it.each(['queue', 'try', 'steal'] as const)('a claim (%s) whose answer was lost is found', async (mode) => {
+    const ours = remote({ requestTimeout: '1s', stallTimeout: '1s' })
+    await ours.claim('warm', { resource: 'other' })
+    proxy.mode = 'lose replies'
+    await expect(ours.claim('lost', { mode })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    proxy.mode = 'pass'
+    // As the engine does; the first may still meet the end of the connection.
+    const again = (): Promise<ClaimReply> => ours.claim('lost', { mode })
+    const found = await inTime('its answer', again().catch(again))
+    expect(found).toMatchObject({ status: 'granted' })
+    expect(await holders()).toEqual(['lost'])
+  })
+
+  it('a waiter hears of its turn although the history was compacted, without asking', async () => {
+    const [ours, other] = [remote(), near()]
+    await other.claim('first')
+    await ours.claim('waits')
+    proxy.mode = 'refuse'
+    await other.connection.release('door', 'first')
+    for (const value of ['1', '2', '3']) await server.ctl('put', 'other', value)
+    await server.compact()
+    proxy.mode = 'pass'
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('every waiter hears of its turn after a new connection, without asking', async () => {
+    const [ours, other] = [remote(), near()]
+    const doors = ['one', 'two', 'three']
+    for (const resource of doors) await other.claim(`held ${resource}`, { resource })
+    for (const resource of doors) await ours.claim(`waits ${resource}`, { resource })
+    proxy.cut()
+    for (const resource of doors) await other.connection.release(resource, `held ${resource}`)
+    await eventually('the grants', () => doors.every((door) => has(ours, 'granted', `waits ${door}`)))
+  })
+
+  it('every claim hears of the end of the lease', async () => {
+    const ours = near({ ttl: '2s' })
+    await ours.claim('held')
+    await ours.claim('waits')
+    const key = (await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/clients/')).trim()
+    await server.ctl('lease', 'revoke', key.slice(key.lastIndexOf('/') + 1))
+    await eventually('the losses', () => ['held', 'waits'].every((id) => has(ours, 'lost', id)))
+    // The first may still meet the old lease.
+    const next = (): Promise<ClaimReply> => ours.claim('next')
+    expect(await next().catch(next)).toMatchObject({ status: 'granted' })
   })
 
   it('says what it cannot do with many holds, and takes them one by one', async () => {

@@ -119,6 +119,8 @@ export class EtcdLine {
 
   /** Resolves when everything up to `revision` is known. */
   async reached(revision: number): Promise<void> {
+    // After a lost answer it may not have been read at all.
+    if (this.revision === 0) await this.read()
     while (this.revision < revision && this.#users > 0) {
       this.watch()
       await new Promise<void>((resolve) => this.#waiters.add(resolve))
