@@ -1,11 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { missingPeer } from '../../scripts/peers.mjs'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { eventually, pass } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd } from '../servers/etcd.js'
+import { WallClock } from '../servers/wall-clock.js'
 import { EtcdPeer, KINDS } from './etcd/peers.js'
 
 const TURNS = 20
@@ -87,6 +88,30 @@ describeOn('etcd', title, () => {
         expect(await claims(name)).toHaveLength(0)
       },
     )
+  })
+
+  it('a hold of a client whose wall clock jumps lasts, and so does a place', async ({ skip }) => {
+    const clock = new WallClock()
+    onTestFinished(() => clock.dispose())
+    if (clock.obstacle !== null) skip(clock.obstacle)
+    const name = 'clock/lock'
+    const command = KINDS.ours.hold(server.address, name, String(TTL_S))
+    const env = Object.entries(clock.env).map(([key, value]) => `${key}=${value}`)
+    const holder = start(['env', ...env, ...command])
+    await holder.holds()
+    clock.set(86_400)
+    const next = start(['env', ...env, ...command])
+    await inLine(name, 2)
+    clock.set(-86_400)
+    // Two lengths of the lease, in which it has to be renewed.
+    await pass(2 * TTL_S * 1000)
+    expect(next.said).toBe('')
+    holder.release()
+    await holder.says('kept')
+    await next.holds()
+    next.release()
+    await next.says('kept')
+    await Promise.all([holder.ended, next.ended])
   })
 
   async function claims(name: string): Promise<string[]> {
