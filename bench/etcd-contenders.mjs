@@ -1,24 +1,21 @@
 // The contestants on etcd. `round({ sessions, locks, tasks, ms })`: so many tasks take and give back
 // one of so many locks for so long; gives the pairs of each task. `cpuMs()`: the time of the
 // processor that its process has used so far.
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Holdfast } from 'holdfast'
 import { etcd } from 'holdfast/etcd'
-
-const SOURCE = join(import.meta.dirname, 'etcd')
-const CACHE = join(import.meta.dirname, '../.cache')
-const PEER = join(CACHE, 'etcd-peer')
+import { ensurePeer, peerCommand } from '../scripts/peers.mjs'
 
 export const etcdContenders = {
   /** A process, because it is Go: etcd's own client, which the run fetches and builds. */
   go: async (address) => {
-    mkdirSync(CACHE, { recursive: true })
-    execFileSync('go', ['build', '-o', PEER, '.'], { cwd: SOURCE, stdio: 'inherit' })
-    const worker = spawn(PEER, ['bench', address], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const missing = ensurePeer('etcd')
+    if (missing) throw new Error(missing.explanation)
+    const [program] = peerCommand('etcd')
+    const worker = spawn(program, ['bench', address], { stdio: ['pipe', 'pipe', 'inherit'] })
     const answers = createInterface(worker.stdout)[Symbol.asyncIterator]()
     return {
       round: async ({ sessions, locks, tasks, ms }) => {

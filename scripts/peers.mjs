@@ -72,6 +72,16 @@ const PEERS = {
     ],
     command: (folder) => [join(folder, 'peer')],
   },
+  // etcd's own client and its concurrency.Mutex. The benchmarks use it, too.
+  etcd: {
+    from: 'the Go proxy',
+    programs: ['go'],
+    files: ['etcd/go.mod', 'etcd/go.sum', 'etcd/main.go'],
+    steps: (folder) => [
+      ['go', 'build', '-C', join(sources, 'etcd'), '-p', '1', '-o', join(folder, 'peer'), '.'],
+    ],
+    command: (folder) => [join(folder, 'peer')],
+  },
 }
 
 const JAVA_FLAGS = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m']
@@ -96,20 +106,18 @@ export function missingPeer(name) {
 
 /** Fetches and builds what is missing. Returns what is missing still, each with the reason. */
 export function ensurePeers() {
-  const names = Object.keys(PEERS)
-  const complaints = new Map()
-  for (const name of names)
-    if (missingPeer(name) !== null && PEERS[name].programs.every((program) => find(program) !== null))
-      complaints.set(
-        name,
-        process.env['HOLDFAST_TEST_INSTALL'] === 'no' ? 'HOLDFAST_TEST_INSTALL is no' : fetch(name),
-      )
-  return names
-    .filter((name) => missingPeer(name) !== null)
-    .map((name) => {
-      const reason = missingPeer(name)
-      return { name, reason, explanation: `${reason} (${complaints.get(name) ?? 'a program is missing'})` }
-    })
+  return Object.keys(PEERS)
+    .map((name) => ensurePeer(name))
+    .filter((missing) => missing !== null)
+}
+
+/** Fetches and builds one peer. Returns why it is missing still; null: it is here. */
+export function ensurePeer(name) {
+  let complaint = 'a program is missing'
+  if (missingPeer(name) !== null && PEERS[name].programs.every((program) => find(program) !== null))
+    complaint = process.env['HOLDFAST_TEST_INSTALL'] === 'no' ? 'HOLDFAST_TEST_INSTALL is no' : fetch(name)
+  const reason = missingPeer(name)
+  return reason === null ? null : { name, reason, explanation: `${reason} (${complaint})` }
 }
 
 /** Returns what went wrong, if anything. */

@@ -16,7 +16,7 @@ const env = {
   ...process.env,
 }
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
-const stores = ['redis', 'zookeeper', 'postgres', 'mysql', 'memcached', 'quorum']
+const stores = ['redis', 'zookeeper', 'postgres', 'mysql', 'etcd', 'memcached', 'quorum']
 const files = stores.map((store) => `stores/${store}-faults`)
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...process.argv.slice(2)]
 process.exitCode = await runNode(args, { env, stdio })

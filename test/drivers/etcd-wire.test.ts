@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { decodeStatusMessage, errorOfStatus } from '../../src/drivers/etcd/errors.js'
 import { grpcFrame, MessageSplitter } from '../../src/drivers/etcd/frames.js'
 import { parseEtcdServers } from '../../src/drivers/etcd/hosts.js'
 import { ProtoReader, ProtoWriter } from '../../src/drivers/etcd/protobuf.js'
@@ -52,6 +53,35 @@ describe('frames', () => {
         messages.push(...splitter.push(bytes.subarray(at, at + size)).map(String))
       expect(messages).toEqual(['', 'a', 'b'.repeat(300)])
     }
+  })
+})
+
+describe('a long message', () => {
+  it('is copied once, however many pieces it comes in', () => {
+    const concat = vi.spyOn(Buffer, 'concat')
+    const frame = grpcFrame(Buffer.alloc(100_000, 'x'))
+    const splitter = new MessageSplitter()
+    const messages: Buffer[] = []
+    for (let at = 0; at < frame.length; at += 100)
+      messages.push(...splitter.push(frame.subarray(at, at + 100)))
+    const copied = concat.mock.results.map(({ value }) => (value as Buffer).length)
+    concat.mockRestore()
+    expect(messages.map(({ length }) => length)).toEqual([100_000])
+    expect(copied).toEqual([frame.length])
+  })
+})
+
+describe('a status', () => {
+  it('has a text that may not be encoded', () => {
+    expect(decodeStatusMessage('etcdserver: 100%25 full')).toBe('etcdserver: 100% full')
+    expect(decodeStatusMessage('100% full')).toBe('100% full')
+  })
+
+  it('tells whether the request may have been carried out', () => {
+    const [invalid, cancelled, internal, unavailable] = [3, 1, 13, 14].map((code) => errorOfStatus(code, ''))
+    expect([invalid, cancelled, internal, unavailable].map((error) => error?.maybeDone)).toEqual([
+      ...[false, true, true, true],
+    ])
   })
 })
 

@@ -27,6 +27,8 @@ interface EtcdPlace {
 
 /** One etcd server, alone or as a member of three. */
 export class EtcdServer extends Server {
+  /** Where the other servers reach it. */
+  readonly peerPort: number
   readonly #scheme: string
   readonly #ctl: readonly string[]
 
@@ -41,6 +43,7 @@ export class EtcdServer extends Server {
       },
       port,
     )
+    this.peerPort = Number(new URL(place.peerUrl).port)
     this.#scheme = scheme
     this.#ctl = options.ctl ?? []
   }

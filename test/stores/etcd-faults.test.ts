@@ -67,8 +67,12 @@ describeOn('etcd', 'three etcd servers', () => {
     // Only through the one that is harmed, until it is.
     const proxies = await Promise.all([leader, spare].map(({ port }) => TcpProxy.start(port)))
     endings.push(() => Promise.all(proxies.map((proxy) => proxy.stop())))
+    for (const proxy of proxies) proxy.mode = 'refuse'
     const address = [used.address, ...proxies.map(({ port }) => `127.0.0.1:${port}`)].join(',')
-    await survives({ address, members: servers.members }, () => used[harm]())
+    await survives({ address, members: servers.members }, async () => {
+      for (const proxy of proxies) proxy.mode = 'pass'
+      await used[harm]()
+    })
   })
 
   it('a server that was asleep while another led does not lengthen a lease by its answers', async () => {

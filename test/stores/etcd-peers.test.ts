@@ -1,17 +1,19 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { missingPeer } from '../../scripts/peers.mjs'
+import { eventually, pass } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd } from '../servers/etcd.js'
-import { EtcdPeer, goObstacle, KINDS } from './etcd/peers.js'
+import { WallClock } from '../servers/wall-clock.js'
+import { EtcdPeer, KINDS } from './etcd/peers.js'
 
 const TURNS = 20
 /** The shortest lease that a server with patient times allows. */
 const TTL_S = 2
 
-const noGo = goObstacle()
+const noGo = missingPeer('etcd')
 type Kind = keyof typeof KINDS
 const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => kind !== 'go' || noGo === null)
 const title =
@@ -29,7 +31,7 @@ describeOn('etcd', title, () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-etcd-peers-'))
     server = await startEtcd()
-  }, 300_000)
+  })
   afterAll(async () => {
     for (const peer of peers) peer.signal('SIGKILL')
     await server?.stop()
@@ -86,6 +88,30 @@ describeOn('etcd', title, () => {
         expect(await claims(name)).toHaveLength(0)
       },
     )
+  })
+
+  it('a hold of a client whose wall clock jumps lasts, and so does a place', async ({ skip }) => {
+    const clock = new WallClock()
+    onTestFinished(() => clock.dispose())
+    if (clock.obstacle !== null) skip(clock.obstacle)
+    const name = 'clock/lock'
+    const command = KINDS.ours.hold(server.address, name, String(TTL_S))
+    const env = Object.entries(clock.env).map(([key, value]) => `${key}=${value}`)
+    const holder = start(['env', ...env, ...command])
+    await holder.holds()
+    clock.set(86_400)
+    const next = start(['env', ...env, ...command])
+    await inLine(name, 2)
+    clock.set(-86_400)
+    // Two lengths of the lease, in which it has to be renewed.
+    await pass(2 * TTL_S * 1000)
+    expect(next.said).toBe('')
+    holder.release()
+    await holder.says('kept')
+    await next.holds()
+    next.release()
+    await next.says('kept')
+    await Promise.all([holder.ended, next.ended])
   })
 
   async function claims(name: string): Promise<string[]> {

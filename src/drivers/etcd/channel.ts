@@ -7,7 +7,7 @@ import {
 import type { Cancel, Env } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
 import type { Host } from '../hosts.js'
-import { EtcdError, errorOfStatus } from './errors.js'
+import { decodeStatusMessage, EtcdError, errorOfStatus } from './errors.js'
 import { grpcFrame, MessageSplitter } from './frames.js'
 import { addressOf } from './hosts.js'
 
@@ -82,8 +82,13 @@ export class EtcdChannel {
     return this.#isEnded
   }
 
-  /** Opens a call, for one message or for many. */
-  open(path: string, token: string | null, listener: GrpcListener): GrpcCall {
+  /**
+   * Opens a call, for one message or for many. null: the connection has ended, and nothing is sent.
+   */
+  open(path: string, token: string | null, listener: GrpcListener): GrpcCall | null {
+    // The session knows that before its events tell us, and refuses requests from then on.
+    if (this.#session.closed || this.#session.destroyed) this.end(this.#failure('ended the connection'))
+    if (this.#isEnded) return null
     const headers = {
       ':method': 'POST',
       ':path': path,
@@ -117,10 +122,12 @@ export class EtcdChannel {
   }
 
   #onConnect(): void {
+    // The event may be older than the end of the session.
+    if (this.#isEnded || this.#session.destroyed) return
     this.#session.setLocalWindowSize(WINDOW_BYTES)
     this.#hear()
     this.paid()
-    if (!this.#isEnded) this.#listener.onOpen()
+    this.#listener.onOpen()
   }
 
   #follow(stream: ClientHttp2Stream, listener: GrpcListener): GrpcCall {
@@ -135,7 +142,7 @@ export class EtcdChannel {
     const onTrailers = (headers: Record<string, unknown>): void => {
       const status = headers['grpc-status']
       if (status === undefined) return
-      const message = decodeURIComponent(String(headers['grpc-message'] ?? ''))
+      const message = decodeStatusMessage(String(headers['grpc-message'] ?? ''))
       finish(status === '0' ? null : errorOfStatus(Number(status), message))
     }
     stream.on('response', (headers) => {
@@ -147,8 +154,10 @@ export class EtcdChannel {
       for (const message of splitter.push(chunk)) if (!isOver) listener.onMessage(message)
     })
     stream.on('trailers', onTrailers)
-    stream.on('error', (error) => {
+    stream.on('error', (error: Error & { code?: string }) => {
       cause = error
+      // The numbers of a connection's streams run out after a billion calls.
+      if (error.code === 'ERR_HTTP2_OUT_OF_STREAMS') this.end(this.#failure('needs a new connection', error))
     })
     stream.on('close', () => finish(this.#failure('ended the call without an answer', cause)))
     const send = (message: Buffer, isLast = false): void => {
@@ -182,6 +191,7 @@ export class EtcdChannel {
   }
 
   #ping(): void {
+    if (this.#session.destroyed) return
     this.#session.ping((error) => {
       if (!error) this.#hear()
     })

@@ -105,8 +105,9 @@ export class EtcdClient {
     const onClosed = (closed: EtcdLease): void => {
       this.#leases.delete(closed)
     }
-    const { env } = this.#settings
-    const lease = new EtcdLease({ link: this.#link, env, ttlMs, confirm, onEnd, onClosed })
+    const { env, requestTimeoutMs } = this.#settings
+    const link = this.#link
+    const lease = new EtcdLease({ link, env, ttlMs, requestTimeoutMs, confirm, onEnd, onClosed })
     this.#leases.add(lease)
     return lease
   }

@@ -73,10 +73,37 @@ export class EtcdError extends Error {
   }
 }
 
+/**
+ * After these the request may have been carried out: a leader that was lost, or a server that is
+ * slow or ends, may have passed it on.
+ */
+const MAYBE_DONE: ReadonlySet<EtcdErrorCode> = new Set([
+  'UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'CANCELLED',
+  'INTERNAL',
+  'UNKNOWN',
+])
+
 /** The error of a gRPC status other than 0. */
 export function errorOfStatus(status: number, message: string): EtcdError {
   const code = CODES[status] ?? 'UNKNOWN'
-  // A leader that was lost, or a server that is slow, may have passed the request on.
-  const maybeDone = code === 'UNAVAILABLE' || code === 'DEADLINE_EXCEEDED' || code === 'UNKNOWN'
+  const maybeDone = MAYBE_DONE.has(code)
   return new EtcdError(code, message || `etcd answered with the status ${status}`, { maybeDone })
+}
+
+/** The text of a status, which is encoded like a part of a URL. */
+export function decodeStatusMessage(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not every proxy encodes it.
+    return text
+  }
+}
+
+/** The same error, for a request that was sent before it happened. */
+export function asMaybeDone(error: EtcdError): EtcdError {
+  if (error.maybeDone) return error
+  return new EtcdError(error.code, error.message, { maybeDone: true, cause: error })
 }

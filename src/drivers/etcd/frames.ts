@@ -1,5 +1,4 @@
 const HEADER_BYTES = 5
-const NOTHING = Buffer.alloc(0)
 
 /** A message as gRPC sends it: not compressed, and its length before it. */
 export function grpcFrame(message: Buffer): Buffer {
@@ -12,19 +11,34 @@ export function grpcFrame(message: Buffer): Buffer {
 
 /** Finds the messages in what arrives. */
 export class MessageSplitter {
-  #rest: Buffer = NOTHING
+  /** What has arrived of a message, and how long it is. Joined once, when that is complete. */
+  #chunks: Buffer[] = []
+  #length = 0
+  #needed = HEADER_BYTES
 
   /** The messages that are complete with this chunk. */
   push(chunk: Buffer): Buffer[] {
-    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
+    this.#chunks.push(chunk)
+    this.#length += chunk.length
     const messages: Buffer[] = []
-    while (bytes.length >= HEADER_BYTES) {
+    while (this.#length >= this.#needed) {
+      const bytes = this.#joined()
       const end = HEADER_BYTES + bytes.readUInt32BE(1)
-      if (bytes.length < end) break
-      messages.push(bytes.subarray(HEADER_BYTES, end))
-      bytes = bytes.subarray(end)
+      const isComplete = bytes.length >= end
+      if (isComplete) messages.push(bytes.subarray(HEADER_BYTES, end))
+      this.#keep(isComplete ? bytes.subarray(end) : bytes, isComplete ? HEADER_BYTES : end)
     }
-    this.#rest = bytes
     return messages
+  }
+
+  #joined(): Buffer {
+    const [only] = this.#chunks
+    return this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#length)
+  }
+
+  #keep(rest: Buffer, needed: number): void {
+    this.#chunks = rest.length > 0 ? [rest] : []
+    this.#length = rest.length
+    this.#needed = needed
   }
 }

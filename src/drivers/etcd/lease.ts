@@ -11,11 +11,14 @@ const REVOKE = '/etcdserverpb.Lease/LeaseRevoke'
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive'
 /** A lease is renewed so many times in its length. */
 const RENEWALS = 3
+/** Where no transaction is answered, older renewals are of no use. */
+const MOST_UNCONFIRMED = 100
 
 interface LeaseSettings {
   readonly link: EtcdLink
   readonly env: Env
   readonly ttlMs: number
+  readonly requestTimeoutMs: number
   /** A request that only the true leader can answer. */
   readonly confirm: () => Promise<void>
   readonly onEnd: () => void
@@ -40,11 +43,13 @@ export class EtcdLease {
   #ttlMs = 0
   /** The leader counts the length of the lease from this time, or from a later one. */
   #renewedAt = -Infinity
-  #unconfirmed: Renewal | null = null
+  /** In the order of their answers. */
+  #unconfirmed: Renewal[] = []
   #stream: GrpcCall | null = null
   /** The renewals in the stream that have no answer yet, in order. */
   #owed: { readonly sentAt: number; readonly settle: (error?: EtcdError) => void }[] = []
   #cancelTimer: Cancel = nothing
+  #cancelDeadline: Cancel | null = null
   #isClosed = false
 
   constructor(settings: LeaseSettings) {
@@ -92,10 +97,11 @@ export class EtcdLease {
    * moment at which the same leader has answered a later transaction.
    */
   confirm(raftTerm: number, sentAt: number): void {
-    const renewal = this.#unconfirmed
-    if (!renewal || sentAt < renewal.heardAt) return
-    if (raftTerm === renewal.raftTerm) this.#renewedAt = Math.max(this.#renewedAt, renewal.sentAt)
-    this.#unconfirmed = null
+    // Later renewals wait for a later transaction: where they overlap, each confirms some.
+    for (let first = this.#unconfirmed[0]; first && first.heardAt <= sentAt; first = this.#unconfirmed[0]) {
+      if (raftTerm === first.raftTerm) this.#renewedAt = Math.max(this.#renewedAt, first.sentAt)
+      this.#unconfirmed.shift()
+    }
   }
 
   /** A server has said that the lease is no more. */
@@ -150,6 +156,32 @@ export class EtcdLease {
     }
     this.#owed.push({ sentAt: env.now(), settle: answered })
     this.#stream.send(encode((out) => out.int(1, id)))
+    this.#setDeadline()
+  }
+
+  /**
+   * A follower passes renewals on one after the other, and waits for seconds for a leader that
+   * stands still, also when there is a new one. A new stream asks that.
+   */
+  #setDeadline(): void {
+    const [oldest] = this.#owed
+    if (this.#cancelDeadline || !oldest) return
+    const { env, requestTimeoutMs } = this.#settings
+    const limitMs = Math.min(requestTimeoutMs, this.#ttlMs / RENEWALS)
+    const onTime = (): void => {
+      this.#cancelDeadline = null
+      const isLate = this.#owed[0] === oldest
+      if (isLate) this.#endStream(new EtcdError('DEADLINE_EXCEEDED', `No renewal within ${limitMs} ms`))
+      else this.#setDeadline()
+    }
+    const leftMs = oldest.sentAt + limitMs - env.now()
+    this.#cancelDeadline = env.timer(leftMs, onTime, { keepAlive: false })
+  }
+
+  #endStream(reason: EtcdError): void {
+    this.#stream?.cancel()
+    this.#stream = null
+    this.#settleAll(reason)
   }
 
   #open(id: bigint): GrpcCall | null {
@@ -173,7 +205,8 @@ export class EtcdLease {
       settle()
       return this.#end()
     }
-    this.#unconfirmed = { sentAt, heardAt: this.#settings.env.now(), raftTerm: header.raftTerm }
+    this.#unconfirmed.push({ sentAt, heardAt: this.#settings.env.now(), raftTerm: header.raftTerm })
+    if (this.#unconfirmed.length > MOST_UNCONFIRMED) this.#unconfirmed.shift()
     settle()
   }
 
@@ -184,12 +217,12 @@ export class EtcdLease {
 
   #forget(): void {
     this.#cancelTimer()
-    this.#stream?.cancel()
-    this.#stream = null
+    this.#cancelDeadline?.()
+    this.#cancelDeadline = null
     this.#id = null
     this.#renewedAt = -Infinity
-    this.#unconfirmed = null
-    this.#settleAll(new EtcdError('NOT_FOUND', 'The lease has ended'))
+    this.#unconfirmed = []
+    this.#endStream(new EtcdError('NOT_FOUND', 'The lease has ended'))
   }
 
   #settleAll(error: EtcdError): void {

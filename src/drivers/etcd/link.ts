@@ -2,7 +2,7 @@ import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
 import { EtcdChannel, type GrpcCall, type GrpcListener } from './channel.js'
-import { EtcdError } from './errors.js'
+import { asMaybeDone, EtcdError } from './errors.js'
 import type { LinkSettings } from './options.js'
 import { encode } from './requests.js'
 import { readToken } from './responses.js'
@@ -13,8 +13,13 @@ const LONGEST_RETRY_MS = 1000
 /** A timer that is so much later than asked for tells of a pause of this process. */
 const PAUSE_MS = 100
 const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate'
-/** The token is too old, or was made before the users were changed. */
-const TOKEN_ENDED = /invalid auth token|revision in header is old/
+/**
+ * The token is too old, or was made before the users were changed, in the words of etcd 3.4 and
+ * later ones; or there is none, because authentication was enabled since.
+ */
+const TOKEN_ENDED =
+  /invalid auth token|revision in header is old|revision of auth store is old|user name is empty/
+const NOT_ENABLED = 'authentication is not enabled'
 const NO_LEADER = 'etcdserver: no leader'
 
 /** Told of each connection that is ready for calls. */
@@ -135,7 +140,7 @@ export class EtcdLink {
     } catch (error) {
       const reason = error as EtcdError
       // Wrong credentials stay wrong: everybody is told at once.
-      if (!reason.maybeDone) for (const call of [...this.#calls]) call.fail(reason)
+      if (!reason.maybeDone) for (const call of [...this.#calls]) if (!call.isSent) call.fail(reason)
       return connection.end(reason)
     }
     if (connection.isEnded || connection !== this.#connection) return
@@ -151,7 +156,12 @@ export class EtcdLink {
     const message = encode((out) => out.text(1, user.name).text(2, user.password))
     const call = new UnaryCall(AUTHENTICATE, message, Infinity)
     call.send(connection, null)
-    this.#token = readToken(await call.promise)
+    try {
+      this.#token = readToken(await call.promise)
+    } catch (error) {
+      // The users can be given to the clients before authentication is enabled.
+      if (!(error as EtcdError).message.includes(NOT_ENABLED)) throw error
+    }
   }
 
   #send(call: UnaryCall): void {
@@ -187,7 +197,7 @@ export class EtcdLink {
     if (connection !== this.#connection) return
     this.#connection = null
     this.#isReady = false
-    for (const call of [...this.#calls]) if (call.isSent) call.fail(reason)
+    for (const call of [...this.#calls]) if (call.isSent) call.fail(asMaybeDone(reason))
     this.#fail(reason)
   }
 

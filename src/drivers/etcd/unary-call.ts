@@ -42,9 +42,7 @@ export class UnaryCall {
   ): void {
     if (this.#call) return
     let answer: Buffer | null = null
-    connection.owe()
-    this.#pay = once(() => connection.paid())
-    this.#call = connection.open(this.#path, token, {
+    const call = connection.open(this.#path, token, {
       onMessage: (message) => {
         answer = message
       },
@@ -57,7 +55,12 @@ export class UnaryCall {
         else this.fail(new EtcdError('INTERNAL', 'etcd answered without a message', { maybeDone: true }))
       },
     })
-    this.#call.send(this.#message, true)
+    // It is sent on the next connection.
+    if (!call) return
+    connection.owe()
+    this.#pay = once(() => connection.paid())
+    this.#call = call
+    call.send(this.#message, true)
   }
 
   /** Whether the call, which was refused for its token, may be sent once more. */

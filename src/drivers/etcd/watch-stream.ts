@@ -89,9 +89,13 @@ export class WatchStream {
     this.#stream?.send(request)
   }
 
-  #onAnswer({ watchId, isCancelled, compactRevision, reason, events }: WatchAnswer): void {
+  #onAnswer({ watchId, isCreated, isCancelled, compactRevision, reason, events }: WatchAnswer): void {
     const watch = this.#watches.get(watchId)
-    if (!watch) return
+    if (!watch) {
+      // A watch that is refused has no number in the answers of some versions.
+      if (isCreated && isCancelled) this.#leave(reason)
+      return
+    }
     const last = events.at(-1)
     if (last) {
       watch.from = last.kv.modRevision + 1
@@ -102,7 +106,11 @@ export class WatchStream {
       this.#watches.delete(watchId)
       return watch.onCompacted()
     }
-    // The server has no leader, or the token is too old.
+    this.#leave(reason)
+  }
+
+  /** The server has no leader, or the token is too old. */
+  #leave(reason: string): void {
     this.#stream?.cancel()
     this.#stream = null
     this.#link.leave(`etcd ended a watch: ${reason}`)

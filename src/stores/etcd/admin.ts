@@ -1,5 +1,12 @@
+import { HoldfastError } from '../../base/errors.js'
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
-import type { KeyCompare, KeyValue, Operation } from '../../drivers/etcd/index.js'
+import {
+  type EtcdClient,
+  EtcdError,
+  type KeyCompare,
+  type KeyValue,
+  type Operation,
+} from '../../drivers/etcd/index.js'
 import { decode, prefixEnd } from './encoding.js'
 import { askAgain } from './failures.js'
 import { type LinePin, LineRows } from './line-rows.js'
@@ -9,6 +16,10 @@ import type { EtcdSpace } from './space.js'
 const MOST_CONFLICTS = 20
 /** How many keys are read at once. */
 const PAGE = 1000
+/** etcd knows no empty key. */
+const FIRST_KEY = '\0'
+/** Below the servers' `--max-txn-ops`. */
+const MOST_COMPARED = 100
 
 /** What operators do to lines: look, break, cancel, resize. */
 export class EtcdAdmin {
@@ -39,7 +50,9 @@ export class EtcdAdmin {
       const row = rows.claims.find(({ value }) => value.id === id)
       if (!row || rows.isHeld(row)) return []
       // It waits as long as these stay.
-      const compare = [row, ...rows.obstacles(row)].map(same)
+      const obstacles = rows.obstacles(row)
+      if (obstacles.length > MOST_COMPARED) throw tooMany(resource, obstacles.length)
+      const compare = [row, ...obstacles].map(same)
       const pin: KeyCompare = {
         key: this.#space.names.pin(resource),
         target: 'mod',
@@ -80,7 +93,17 @@ export class EtcdAdmin {
       // refused.
       const tooLarge = rows.claims.filter((row) => !rows.isHeld(row) && row.value.permits > capacity)
       const removals = tooLarge.map((row): Operation => ({ type: 'delete', key: row.key }))
-      if (await this.#change(compare, [change, ...removals])) return
+      // It still waits, so no hold is removed.
+      const next = rows.claims[rows.holdCount]
+      const waiting = next ? rows.obstacles(next).slice(0, MOST_COMPARED).map(same) : []
+      const isDone = await this.#change(
+        [...compare, ...waiting],
+        [change, ...removals.slice(0, MOST_COMPARED)],
+      )
+      if (!isDone) continue
+      for (const row of tooLarge.slice(MOST_COMPARED))
+        await this.#change([same(row)], [{ type: 'delete', key: row.key }])
+      return
     }
     throw askAgain(`The line of '${resource}' changed too often`)
   }
@@ -116,26 +139,40 @@ export class EtcdAdmin {
     if (root === null) return []
     const spaces: string[] = []
     const end = prefixEnd(root)
-    for (let key: string | Uint8Array = root; ; ) {
+    for (let key: string | Uint8Array = root === '' ? FIRST_KEY : root; ; ) {
       const { keys } = await this.#space.client.range({ key, end, limit: 1, keysOnly: true })
       const name = keys[0]?.key.slice(root.length).split('/')[0]
       if (name === undefined) return spaces
-      spaces.push(decode(name))
+      const space = decode(name)
+      if (space !== null) spaces.push(space)
       key = prefixEnd(`${root}${name}/`)
     }
   }
 
-  /** All keys with that prefix, as they were when the first page was read. */
+  /**
+   * All keys with that prefix, as they were when the first page was read; as they are, if the
+   * history is compacted meanwhile.
+   */
   async *#keys(prefix: string): AsyncIterable<KeyValue> {
     const end = prefixEnd(prefix)
-    let from: string | Uint8Array = prefix === '' ? '\0' : prefix
+    let key: string | Uint8Array = prefix === '' ? FIRST_KEY : prefix
     for (let revision = 0; ; ) {
-      const page = await this.#space.client.range({ key: from, end, limit: PAGE, revision })
+      const page = await this.#page(key, end, revision)
       yield* page.keys
       const last = page.keys.at(-1)
       if (!last || page.keys.length < PAGE) return
       revision ||= page.revision
-      from = `${last.key}\0`
+      key = `${last.key}\0`
+    }
+  }
+
+  async #page(key: string, end: Uint8Array, revision: number): ReturnType<EtcdClient['range']> {
+    const { client } = this.#space
+    try {
+      return await client.range({ key, end, limit: PAGE, revision })
+    } catch (error) {
+      if (!(error instanceof EtcdError) || error.code !== 'OUT_OF_RANGE') throw error
+      return client.range({ key, end, limit: PAGE })
     }
   }
 
@@ -163,6 +200,11 @@ export class EtcdAdmin {
 
 function same({ key, modRevision }: EtcdRow): KeyCompare {
   return { key, target: 'mod', is: '=', value: modRevision }
+}
+
+function tooMany(resource: string, count: number): HoldfastError {
+  const text = `A claim of '${resource}' waits for ${count} others, and etcd cannot compare more than ${MOST_COMPARED}, so it cannot be cancelled safely; abort it in its own process`
+  return new HoldfastError('UNSUPPORTED', text, { store: 'etcd', resource })
 }
 
 /** null: none is needed, because every claim in the line declares that capacity. */

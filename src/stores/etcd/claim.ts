@@ -171,7 +171,6 @@ export class EtcdClaim implements SessionClaim {
     const row = this.#row
     if (!row || permits >= row.value.permits) return
     await this.#rewrite({ ...row.value, permits, fence: this.fence })
-    this.line.settle()
   }
 
   /**

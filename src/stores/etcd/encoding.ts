@@ -7,8 +7,14 @@ export function encode(text: string): string {
   return encodeURIComponent(text).replaceAll('.', '%2E')
 }
 
-export function decode(name: string): string {
-  return name.includes('%') ? decodeURIComponent(name) : name
+/** null: `encode` did not make it. */
+export function decode(name: string): string | null {
+  if (!name.includes('%')) return name
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return null
+  }
 }
 
 /** The first key after all that begin with `prefix`. */

@@ -18,12 +18,20 @@ const HINTS: Partial<Record<EtcdErrorCode, string>> = {
   RESOURCE_EXHAUSTED: 'the database of etcd may be full: compact and defragment it, then disarm the alarm',
 }
 
+/** The servers are behind with their work, which passes. */
+const TOO_MANY = 'too many requests'
+
+function hintOf({ message, code }: EtcdError): string | undefined {
+  if (message.includes('authentication failed')) return HINTS.UNAUTHENTICATED
+  return message.includes(TOO_MANY) ? undefined : HINTS[code]
+}
+
 /** A driver's error as the contract has it. */
 export function storeFailure(error: unknown): unknown {
   if (!(error instanceof EtcdError)) return error
-  const hint = error.message.includes('authentication failed') ? HINTS.UNAUTHENTICATED : HINTS[error.code]
+  const hint = hintOf(error)
   const message = `${error.message}${hint ? `; ${hint}` : ''}`
-  const retryable = PASSING.has(error.code)
+  const retryable = PASSING.has(error.code) || error.message.includes(TOO_MANY)
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'etcd', cause: error, retryable })
 }
 

@@ -79,13 +79,23 @@ export function etcd(servers: string, options: EtcdStoreOptions = {}): Store {
 export function etcdFromUrl(rest: string): Store {
   const [authority = '', query] = rest.replace(/^\/\//, '').split('?')
   const at = authority.lastIndexOf('@')
-  const [username, password] = authority.slice(0, Math.max(at, 0)).split(':').map(decodeURIComponent)
-  const options: Record<string, unknown> = at < 0 ? {} : { username, password: password ?? '' }
+  const options: Record<string, unknown> = at < 0 ? {} : userOf(authority.slice(0, at))
   for (const [name, value] of new URLSearchParams(query)) {
     if (!URL_OPTIONS.includes(name)) throw invalid(`In the URL of etcd: ${unknownOption(name, URL_OPTIONS)}`)
     options[name] = name === 'tls' ? tlsOf(value) : value
   }
   return etcd(authority.slice(at + 1).replace(/\/$/, ''), options)
+}
+
+/** The password may contain colons. */
+function userOf(text: string): { username: string; password: string } {
+  const colon = text.includes(':') ? text.indexOf(':') : text.length
+  try {
+    const [username, password] = [text.slice(0, colon), text.slice(colon + 1)].map(decodeURIComponent)
+    return { username: username ?? '', password: password ?? '' }
+  } catch {
+    throw invalid('In the URL of etcd: write % in the user or the password as %25')
+  }
 }
 
 function tlsOf(value: string): boolean {

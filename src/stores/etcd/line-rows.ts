@@ -146,7 +146,7 @@ export class LineRows {
 
   #readAbout({ key, value, modRevision }: KeyValue): void {
     if (key === this.#names.jump(this.#resource)) this.jumpRevision = modRevision
-    if (key === this.#names.pin(this.#resource)) this.#setPin(JSON.parse(String(value)), modRevision)
+    if (key === this.#names.pin(this.#resource)) this.#setPin(parsePin(String(value)), modRevision)
   }
 
   #setPin(pin: LinePin | null, revision: number): void {
@@ -165,5 +165,15 @@ export class LineRows {
   *#places(heldUpTo: number): Iterable<{ permits: number; granted: boolean }> {
     for (const { createRevision, value } of this.claims)
       yield { permits: value.permits, granted: createRevision <= heldUpTo }
+  }
+}
+
+/** null: it is none; other software may have such a key. */
+function parsePin(text: string): LinePin | null {
+  try {
+    const pin = JSON.parse(text)
+    return Number.isSafeInteger(pin?.declared) && Number.isSafeInteger(pin?.capacity) ? pin : null
+  } catch {
+    return null
   }
 }

@@ -1,5 +1,4 @@
 import type { Cancel } from '../../base/env.js'
-import { nothing } from '../../base/nothing.js'
 import type { KeyEvent, KeyValue } from '../../drivers/etcd/index.js'
 import { CallQueue } from '../shared/call-queue.js'
 import type { EtcdClaim } from './claim.js'
@@ -30,6 +29,8 @@ export class EtcdLine {
   readonly #onEmpty: () => void
   /** By key. */
   readonly #own = new Map<string, EtcdClaim>()
+  /** The keys that this client has removed, while `rows` still shows them. */
+  readonly #removed = new Set<string>()
   readonly #waiters = new Set<() => void>()
   #users = 0
   #stopWatching: (() => void) | null = null
@@ -69,18 +70,26 @@ export class EtcdLine {
     const before = this.#own.get(row.key)
     if (before !== claim) before?.lose()
     this.#own.set(row.key, claim)
-    this.rows.put(row)
+    // Only a key that is new. What this client changes or removes is taken from the servers, in the
+    // order of all changes: a mixture of old and new, such as an old capacity, may let one too many
+    // in.
+    if (!this.rows.get(row.key)) this.rows.put(row)
   }
 
-  /** The key of a claim of this client is gone. */
+  /** This client has removed the key. */
   remove(claim: EtcdClaim, key: string): void {
-    if (this.#own.get(key) !== claim) return
-    this.#own.delete(key)
-    this.rows.remove(key)
-    this.settle()
+    this.forget(claim, key)
+    this.#removed.add(key)
   }
 
-  /** It belongs to another claim now, or is gone with the lease. */
+  /** Whether a claim that came up to that revision is in line, besides the one with that key. */
+  hasOlder(revision: number, exceptKey: string): boolean {
+    return this.rows.claims.some(
+      ({ key, createRevision }) => createRevision <= revision && key !== exceptKey && !this.#removed.has(key),
+    )
+  }
+
+  /** The key belongs to another claim now, or is gone with the lease. */
   forget(claim: EtcdClaim, key: string): void {
     if (this.#own.get(key) === claim) this.#own.delete(key)
   }
@@ -96,6 +105,7 @@ export class EtcdLine {
     }
     this.rows = rows
     this.revision = revision
+    for (const key of this.#removed) if (!rows.get(key)) this.#removed.delete(key)
     this.settle()
   }
 
@@ -109,7 +119,9 @@ export class EtcdLine {
 
   /** Resolves when everything up to `revision` is known. */
   async reached(revision: number): Promise<void> {
-    while (this.revision < revision) {
+    // After a lost answer it may not have been read at all.
+    if (this.revision === 0) await this.read()
+    while (this.revision < revision && this.#users > 0) {
       this.watch()
       await new Promise<void>((resolve) => this.#waiters.add(resolve))
     }
@@ -124,8 +136,7 @@ export class EtcdLine {
       if (!row || row.createRevision > this.revision) break
       if (this.#own.get(row.key)?.onFirst(isAfterLate)) isAfterLate = true
     }
-    for (const resolve of this.#waiters) resolve()
-    this.#waiters.clear()
+    this.#wake()
     this.#tellWanted()
   }
 
@@ -154,6 +165,7 @@ export class EtcdLine {
       const { key, modRevision } = event.kv
       if (modRevision <= this.revision) continue
       this.rows.apply(event)
+      this.#removed.delete(key)
       const claim = this.#own.get(key)
       if (claim && !claim.owns(this.rows.get(key))) claim.lose()
     }
@@ -166,9 +178,14 @@ export class EtcdLine {
     this.#stopWatching = null
     this.read().then(
       () => this.watch(),
-      // The next pulse reads it, or finds that it is watched.
-      nothing,
+      // The next pulse reads it; a call that waits for the line watches it again.
+      () => this.#wake(),
     )
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiters) resolve()
+    this.#waiters.clear()
   }
 
   async #read(): Promise<void> {
@@ -188,5 +205,6 @@ export class EtcdLine {
     this.#cancelTimer = null
     this.#stopWatching?.()
     this.#stopWatching = null
+    this.#wake()
   }
 }

@@ -29,6 +29,8 @@ export const DEFAULT_ROOT = 'holdfast/'
 /** `/` follows it in the order of bytes, so both kinds of keys are one range. */
 const ABOUT = '.'
 const AFTER_SLASH = '0'
+/** What is kept beside shared lines looks like claims, too. */
+const BESIDE_LINES = new RegExp(`^${DEFAULT_ROOT}[^/]*/(clients|states)(/|$)`)
 /** As etcd's recipe writes them: the lease, and in our keys the number of the attempt. */
 const CLAIM = /^[0-9a-f]{1,16}(-[0-9a-f]+)?$/
 
@@ -37,7 +39,8 @@ interface NameRules {
   readonly meta: string
   readonly root: string | null
   encode(resource: string): string
-  decode(name: string): string
+  /** null: it is no name of a resource. */
+  decode(name: string): string | null
 }
 
 /** Our own: `holdfast/SPACE/lines/RESOURCE/LEASE-ATTEMPT`. */
@@ -49,8 +52,8 @@ export function ownNames(root: string, space: string): EtcdNames {
 /** A resource is the very name that `etcdctl lock` is given. */
 export function sharedNames(root: string, space: string): EtcdNames {
   const meta = `${DEFAULT_ROOT}${encode(space)}/`
-  const same = (name: string): string => name
-  return namesBy({ lines: root, meta, root: null, encode: same, decode: same })
+  const own = (name: string): string | null => (BESIDE_LINES.test(`${root}${name}`) ? null : name)
+  return namesBy({ lines: root, meta, root: null, encode: (name) => name, decode: own })
 }
 
 function namesBy({ lines, meta, root, encode: toName, decode: toResource }: NameRules): EtcdNames {

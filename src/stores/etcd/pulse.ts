@@ -16,7 +16,12 @@ export async function verifyLines(space: EtcdSpace, claims: readonly EtcdClaim[]
   // Without lines it is just the question whether the servers answer.
   if (groups.length === 0) groups.push([])
   await Promise.all(groups.map((group) => verify(space, group)))
-  for (const claim of claims) if (claim.state === 'waiting') claim.line.watch()
+  for (const { line, state } of claims) {
+    if (state !== 'waiting') continue
+    line.watch()
+    // The later fence that a claim asked for may not have come.
+    line.settle()
+  }
 }
 
 function recover(claim: EtcdClaim): Promise<void> {

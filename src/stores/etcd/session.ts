@@ -70,15 +70,20 @@ export class EtcdSession {
 
   async #open(): Promise<bigint> {
     const lease = await this.lease.ready()
-    this.#guarded = lease
     const { header } = await this.client.transaction({
-      success: [{ type: 'put', key: this.#guardKey, value: '', lease }],
+      success: [{ type: 'put', key: this.#keyOf(lease), value: '', lease }],
     })
+    // Not before the answer: until then no claim may rely on the guard.
+    this.#guarded = lease
     this.#guardRevision = header.revision
     return lease
   }
 
   get #guardKey(): string {
-    return this.#names.client((this.#guarded ?? 0n).toString(16))
+    return this.#keyOf(this.#guarded ?? 0n)
+  }
+
+  #keyOf(lease: bigint): string {
+    return this.#names.client(lease.toString(16))
   }
 }

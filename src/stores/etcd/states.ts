@@ -34,7 +34,7 @@ export class EtcdStates {
       const { keys } = await client.range({ key: from, end, limit: PAGE })
       for (const kv of keys) {
         const key = decode(kv.key.slice(names.states.length))
-        if (key.startsWith(prefix)) yield { key, ...toValue(kv) }
+        if (key?.startsWith(prefix)) yield { key, ...toValue(kv) }
       }
       const last = keys.at(-1)
       if (!last || keys.length < PAGE) return

@@ -1,3 +1,4 @@
+import { HoldfastError } from '../../base/errors.js'
 import type { ClaimRequest, Refused } from '../../contract/store.js'
 import type { KeyCompare, Operation } from '../../drivers/etcd/index.js'
 import type { BatchAnswer } from './batch.js'
@@ -9,6 +10,8 @@ import type { EtcdSpace } from './space.js'
 
 /** How often it is tried again, because others change the line at the same time. */
 const MOST_CONFLICTS = 20
+/** Below the servers' `--max-txn-ops`, as each hold is compared and removed. */
+const MOST_STOLEN = 100
 
 type Refusal = Omit<Refused, 'status'>
 
@@ -63,16 +66,41 @@ export async function steal(space: EtcdSpace, claim: EtcdClaim): Promise<Refusal
   for (let count = 1; count <= MOST_CONFLICTS; count++) {
     const lease = await space.session.ready()
     claim.checkWanted()
-    const { rows } = await space.list(resource)
+    const { rows, revision } = await space.list(resource)
     if (!rows.agrees(claim.request)) return { reason: 'capacity', capacity: rows.capacity ?? capacity }
     const { holds } = rows
+    if (holds.length > MOST_STOLEN) throw tooMany(resource, holds.length)
     const place = holds.find(({ isOwn }) => isOwn)
     const put = place ? claim.prepareOver(place, lease, claim.request) : claim.prepare(lease, 0)
     const removed = holds.filter((row) => row !== place)
     const removals = removed.map(({ key }): Operation => ({ type: 'delete', key }))
-    if (await takePlace(space, claim, { put, place, unchanged: holds, removals })) return null
+    const unchanged = [...holds.map(sameKey), ...sameHolders(space, resource, rows, revision)]
+    if (await takePlace(space, claim, { put, place, taken: holds, unchanged, removals })) return null
   }
   throw askAgain(`The holds of '${resource}' changed too often to be stolen`)
+}
+
+/** While the holds stay, nobody else has become a holder. */
+function sameHolders(space: EtcdSpace, resource: string, rows: LineRows, revision: number): KeyCompare[] {
+  const { names } = space
+  const next = rows.claims[rows.holdCount]
+  // Nobody passes the first waiter; where nobody waits, the next that comes may hold at once.
+  const nobodyCame: KeyCompare = next
+    ? { key: next.key, target: 'create', is: '=', value: next.createRevision }
+    : {
+        ...{ key: names.claims(resource), end: names.lineEnd(resource) },
+        ...{ target: 'create', is: '<', value: revision + 1 },
+      }
+  return [{ key: names.pin(resource), target: 'mod', is: '=', value: rows.pinRevision }, nobodyCame]
+}
+
+function sameKey({ key, modRevision }: EtcdRow): KeyCompare {
+  return { key, target: 'mod', is: '=', value: modRevision }
+}
+
+function tooMany(resource: string, count: number): HoldfastError {
+  const text = `'${resource}' has ${count} holds, and etcd cannot take more than ${MOST_STOLEN} in one step; break them with breakHold, one by one`
+  return new HoldfastError('UNSUPPORTED', text, { store: 'etcd', resource })
 }
 
 /** Takes the very place of a hold, if it is still held. */
@@ -90,7 +118,8 @@ export async function adopt(
     // A hold that shrank after it was exported has fewer permits now: the rest may be held.
     if (!place || permits > place.value.permits) return { reason: 'gone' }
     const put = claim.prepareOver(place, lease, place.value)
-    if (await takePlace(space, claim, { put, place, unchanged: [place], removals: [] })) return null
+    const taking = { put, place, taken: [place], unchanged: [sameKey(place)], removals: [] }
+    if (await takePlace(space, claim, taking)) return null
   }
   throw askAgain(`The hold of '${resource}' changed too often to be adopted`)
 }
@@ -99,7 +128,9 @@ interface Taking {
   readonly put: Operation
   /** Whose key it takes; undefined: a new one, at the end of the line. */
   readonly place: EtcdRow | undefined
-  readonly unchanged: readonly EtcdRow[]
+  /** The holds that end. */
+  readonly taken: readonly EtcdRow[]
+  readonly unchanged: readonly KeyCompare[]
   readonly removals: readonly Operation[]
 }
 
@@ -107,21 +138,18 @@ interface Taking {
 async function takePlace(space: EtcdSpace, claim: EtcdClaim, taking: Taking): Promise<boolean> {
   const { session, names } = space
   const { resource } = claim.request
-  const { put, place, unchanged, removals } = taking
-  const same = unchanged.map(
-    ({ key, modRevision }): KeyCompare => ({ key, target: 'mod', is: '=', value: modRevision }),
-  )
+  const { put, place, taken, unchanged, removals } = taking
   // Claims that wait already, and are granted after this one, need later fences than their own.
   const jump = { type: 'put', key: names.jump(resource), value: '' } as const
   const answer = await write(space, claim, {
-    compare: [session.guard, ...same],
-    success: [...removals, put, ...(unchanged.length > 0 ? [jump] : []), space.listing(resource)],
+    compare: [session.guard, ...unchanged],
+    success: [...removals, put, ...(taken.length > 0 ? [jump] : []), space.listing(resource)],
   })
   if (!answer.succeeded) {
     await session.readGuard()
     return false
   }
-  for (const { key } of unchanged) claim.line.own(key)?.lose()
+  for (const { key } of taken) claim.line.own(key)?.lose()
   claim.isAccepted = true
   claim.onKey(place?.createRevision ?? answer.revision, answer.revision)
   claim.line.load(answer.results.at(-1)?.keys ?? [], answer.revision)

@@ -4,19 +4,14 @@ import type { EtcdNames } from './names.js'
 import type { EtcdRow } from './rows.js'
 
 /** Removes what tells about claims that have all left the line, when `leaving` leaves it, too. */
-export function tidyOperations(
-  names: EtcdNames,
-  { resource, rows }: EtcdLine,
-  leaving: EtcdRow,
-): Operation[] {
+export function tidyOperations(names: EtcdNames, line: EtcdLine, leaving: EtcdRow): Operation[] {
+  const { resource, rows } = line
   const { jumpRevision, pin, pinRevision } = rows
   if (jumpRevision === 0 && pin?.heldUpTo === undefined) return []
-  const isOlder = (revision: number) =>
-    rows.claims.some((row) => row.key !== leaving.key && row.createRevision <= revision)
   const operations: Operation[] = []
-  if (jumpRevision > 0 && !isOlder(jumpRevision))
+  if (jumpRevision > 0 && !line.hasOlder(jumpRevision, leaving.key))
     operations.push(ifUnchanged(names.jump(resource), jumpRevision, null))
-  if (pin?.heldUpTo !== undefined && !isOlder(pin.heldUpTo)) {
+  if (pin?.heldUpTo !== undefined && !line.hasOlder(pin.heldUpTo, leaving.key)) {
     const { declared, capacity, isOver } = pin
     const value = isOver ? null : JSON.stringify({ declared, capacity })
     operations.push(ifUnchanged(names.pin(resource), pinRevision, value))

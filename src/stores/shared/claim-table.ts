@@ -33,14 +33,20 @@ export class ClaimTable<C extends SessionClaim> {
   /** Not wanted any more, but their nodes may still exist. */
   readonly #leftovers = new Set<C>()
   readonly #onCleaned: () => void
+  readonly #cleanAgainMs: number | null
+  #cancelCleaning: Cancel | null = null
   #cancelTimer: Cancel = () => {}
   #timerAt = Infinity
 
-  /** `onCleaned` is called whenever the last leftover was removed. */
-  constructor(env: Env, make: MakeClaim<C>, onCleaned: () => void) {
+  /**
+   * `onCleaned` is called whenever the last leftover was removed. `cleanAgainMs`: how long after a
+   * failure removals are retried; null: the store calls `clean` when that may help.
+   */
+  constructor(env: Env, make: MakeClaim<C>, onCleaned: () => void, cleanAgainMs: number | null = null) {
     this.#env = env
     this.#make = make
     this.#onCleaned = onCleaned
+    this.#cleanAgainMs = cleanAgainMs
   }
 
   get(resource: string, id: string): C | undefined {
@@ -109,6 +115,7 @@ export class ClaimTable<C extends SessionClaim> {
   /** Its removal has failed, and is to be retried, whether the engine repeats it or not. */
   addLeftover(claim: C): void {
     this.#leftovers.add(claim)
+    this.#cleanLater()
   }
 
   /** Retries the removals that have failed. */
@@ -118,7 +125,7 @@ export class ClaimTable<C extends SessionClaim> {
         .run(() => claim.leave())
         .then(
           () => this.#cleaned(claim),
-          () => {},
+          () => this.#cleanLater(),
         )
     }
   }
@@ -142,12 +149,27 @@ export class ClaimTable<C extends SessionClaim> {
     this.#claims.clear()
   }
 
+  /** The session is about to end, and all nodes with it. */
+  stopCleaning(): void {
+    this.#leftovers.clear()
+    this.#cancelCleaning?.()
+  }
+
   #setTimer(at: number): void {
     if (at >= this.#timerAt) return
     this.#cancelTimer()
     this.#timerAt = at
     const env = this.#env
     this.#cancelTimer = env.timer(at - env.now(), () => this.dropExpired(), { keepAlive: false })
+  }
+
+  #cleanLater(): void {
+    if (this.#cleanAgainMs === null || this.#cancelCleaning || this.#leftovers.size === 0) return
+    const clean = (): void => {
+      this.#cancelCleaning = null
+      this.clean()
+    }
+    this.#cancelCleaning = this.#env.timer(this.#cleanAgainMs, clean, { keepAlive: false })
   }
 
   #cleaned(claim: C): void {

@@ -1,4 +1,4 @@
-// Counts in a file, each time under a lock that it shares with others: `node counter.mjs ADDRESS NAME FILE TURNS`; as bench/etcd/main.go.
+// Counts in a file, each time under a lock that it shares with others: `node counter.mjs ADDRESS NAME FILE TURNS`; as test/peers/etcd/main.go.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Holdfast } from 'holdfast'
 import { etcd } from 'holdfast/etcd'

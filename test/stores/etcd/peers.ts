@@ -1,20 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { peerCommand } from '../../../scripts/peers.mjs'
 import { eventually } from '../../../src/testing/conformance/checks.js'
-
-const SOURCE = join(import.meta.dirname, '../../../bench/etcd')
-const CACHE = join(import.meta.dirname, '../../../.cache')
-const PROGRAM = join(CACHE, 'etcd-peer')
-
-/** Builds the program with etcd's own client, once; why that is not possible. null: it is there. */
-export function goObstacle(): string | null {
-  if (existsSync(PROGRAM)) return null
-  if (spawnSync('go', ['version']).status !== 0) return 'go not installed'
-  mkdirSync(CACHE, { recursive: true })
-  const { status } = spawnSync('go', ['build', '-o', PROGRAM, '.'], { cwd: SOURCE, timeout: 240_000 })
-  return status === 0 ? null : 'the client for Go could not be fetched'
-}
 
 /** How each kind takes part in a line. */
 export const KINDS = {
@@ -39,9 +26,11 @@ export const KINDS = {
   },
   go: {
     count: (address: string, name: string, file: string, turns: string) => [
-      ...[PROGRAM, 'count', address, name, file, turns],
+      ...[...peerCommand('etcd'), 'count', address, name, file, turns],
     ],
-    hold: (address: string, name: string, ttl: string) => [PROGRAM, 'hold', address, name, ttl],
+    hold: (address: string, name: string, ttl: string) => [
+      ...[...peerCommand('etcd'), 'hold', address, name, ttl],
+    ],
   },
 }
 

@@ -1,4 +1,4 @@
-module holdfast/bench/etcd
+module holdfast/test/peers/etcd
 
 go 1.24
 

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { EtcdClient } from '../../src/drivers/etcd/index.js'
+import { Holdfast } from '../../src/index.js'
+import { type EtcdStoreOptions, etcd, etcdFromUrl } from '../../src/stores/etcd/index.js'
+import { describeOn } from '../servers/availability.js'
+import { type EtcdServer, startEtcd } from '../servers/etcd.js'
+
+const PATIENT = { ttl: '60s', requestTimeout: '20s', stallTimeout: '20s' } as const
+const endings: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end()
+})
+
+describeOn('etcd', 'corners of the etcd store', () => {
+  let server: EtcdServer
+  beforeEach(async () => {
+    server = await startEtcd()
+    endings.push(() => server.stop())
+  })
+
+  function locksWith(options: EtcdStoreOptions = {}): Holdfast {
+    const locks = new Holdfast(etcd(server.address, { ...PATIENT, ...options }))
+    endings.push(() => locks.close())
+    return locks
+  }
+
+  async function listed(locks: Holdfast): Promise<string[]> {
+    const names: string[] = []
+    for await (const { name } of locks.inspect()) names.push(name)
+    return names
+  }
+
+  it('keys that it did not write do no harm', async () => {
+    const locks = locksWith()
+    const hold = await locks.mutex('door').acquire()
+    const waiting = locks.mutex('door').acquire({ wait: '1m' })
+    await server.ctl('put', 'holdfast/default/lines/50%/abc', 'odd')
+    await server.ctl('put', 'holdfast/default/lines/door.pin', 'odd')
+    await server.ctl('put', 'holdfast/default/states/50%', '=odd')
+    await server.ctl('put', 'holdfast/50%/states/a', '=odd')
+    expect(await listed(locks)).toEqual(['door'])
+    expect(await locks.spaces()).toEqual(['default'])
+    await hold.release()
+    await (await waiting).release()
+  })
+
+  it('names of any text are one lock each', async () => {
+    const locks = locksWith()
+    const names = [
+      'a',
+      'a/b',
+      'a.b',
+      'a.pin',
+      'a/',
+      '%',
+      '%2F',
+      '\0',
+      '\uffff',
+      '🔒',
+      ' ',
+      '../a',
+      'a\nb',
+      'A',
+    ]
+    const holds = await Promise.all(names.map((name) => locks.mutex(name).acquire()))
+    expect((await listed(locks)).sort()).toEqual([...names].sort())
+    for (const hold of holds) await hold.release()
+    expect(await listed(locks)).toEqual([])
+  })
+
+  it('lists the locks that it shares, and not what it keeps beside them', async () => {
+    const locks = locksWith({ shared: 'etcdctl' })
+    await server.ctl('put', 'config.pin', 'no capacity')
+    const hold = await locks.mutex('config').acquire()
+    expect(await listed(locks)).toEqual(['config'])
+    await hold.release()
+  })
+
+  it('lists many locks although the history is compacted meanwhile', async () => {
+    const locks = locksWith()
+    const client = new EtcdClient(server.address)
+    endings.push(() => client.close())
+    const name = (index: number): string => `lock-${String(index).padStart(4, '0')}`
+    const keys = Array.from({ length: 1500 }, (_, index) => `holdfast/default/lines/${name(index)}/1`)
+    for (let from = 0; from < keys.length; from += 100) {
+      const puts = keys.slice(from, from + 100).map((key) => ({ type: 'put', key, value: '' }) as const)
+      await client.transaction({ success: puts })
+    }
+    const names: string[] = []
+    for await (const line of locks.inspect()) {
+      names.push(line.name)
+      if (names.length > 1) continue
+      await client.put('other', '1')
+      await client.put('other', '2')
+      await server.compact()
+    }
+    expect(names).toHaveLength(1500)
+  })
+
+  it('keeps its keys below any root, also none', async () => {
+    const locks = locksWith({ root: '' })
+    const hold = await locks.mutex('door').acquire()
+    expect(await listed(locks)).toEqual(['door'])
+    expect(await locks.spaces()).toEqual(['default'])
+    await hold.release()
+  })
+
+  it('takes a password with any text from a URL', async () => {
+    await server.ctl('user', 'add', 'root:a:b@c%')
+    await server.ctl('user', 'grant-role', 'root', 'root')
+    await server.ctl('auth', 'enable')
+    const locks = new Holdfast(etcdFromUrl(`//root:a:b%40c%25@${server.address}?requestTimeout=20s&ttl=60s`))
+    endings.push(() => locks.close())
+    await locks.mutex('door').run(async () => {})
+    expect(() => etcdFromUrl(`//root:50%@${server.address}`)).toThrow('%25')
+  })
+})

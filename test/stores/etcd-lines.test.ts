@@ -1,0 +1,345 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
+import type { ClaimReply, ClaimRequest, Connection, Push } from '../../src/contract/store.js'
+import { EtcdClient } from '../../src/drivers/etcd/index.js'
+import { type EtcdStoreOptions, etcd } from '../../src/stores/etcd/index.js'
+import { ownNames } from '../../src/stores/etcd/names.js'
+import { EtcdSpace } from '../../src/stores/etcd/space.js'
+import { eventually, inTime } from '../../src/testing/conformance/checks.js'
+import { describeOn } from '../servers/availability.js'
+import { type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
+import { TcpProxy } from '../servers/proxy.js'
+
+const MINUTE = 60_000
+const PATIENT = { ttl: '60s', requestTimeout: '20s', stallTimeout: '20s' } as const
+const endings: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end()
+})
+
+/** One client of the store, without the engine, and what is pushed to it. */
+interface Client {
+  readonly connection: Connection
+  readonly pushes: Push[]
+  claim(id: string, options?: Partial<ClaimRequest>): Promise<ClaimReply>
+}
+
+let clients = 0
+
+function client(address: string, options: EtcdStoreOptions = {}): Client {
+  const pushes: Push[] = []
+  const store = etcd(address, { ...PATIENT, ...options })
+  const push = (news: Push): void => {
+    pushes.push(news)
+  }
+  const connection = store.connect({ id: `client-${++clients}`, space: 'default', push })
+  endings.push(() => connection.close())
+  const times = { leaseMs: MINUTE, presenceMs: MINUTE, maxHoldMs: null }
+  const plain = {
+    resource: 'door',
+    permits: EXCLUSIVE,
+    capacity: EXCLUSIVE,
+    mode: 'queue',
+    floor: 0,
+  } as const
+  return {
+    connection,
+    pushes,
+    claim: async (id, wanted = {}) =>
+      connection.claim({ id, ...times, ...plain, block: 1, info: '', ...wanted }),
+  }
+}
+
+const has = ({ pushes }: Client, type: Push['type'], id: string): boolean =>
+  pushes.some((push) => push.type === type && 'id' in push && push.id === id)
+
+describeOn('etcd', 'a claim whose request is carried out late', () => {
+  it('is refused, as its client has asked again', async () => {
+    const servers = await startEtcdCluster()
+    endings.push(() => servers.stop())
+    const { leader, followers } = await servers.ranked()
+    const [used] = followers as [EtcdServer]
+    const proxy = await TcpProxy.start(leader.port)
+    endings.push(() => proxy.stop())
+    proxy.mode = 'refuse'
+    const ours = client(`${used.address},127.0.0.1:${proxy.port}`, { stallTimeout: '1s' })
+    await ours.claim('warm', { resource: 'other' })
+    used.pause()
+    await expect(ours.claim('late')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    proxy.mode = 'pass'
+    expect(await ours.claim('late')).toMatchObject({ status: 'granted' })
+    // It reads the request that waited in its socket all the time.
+    used.resume()
+    await used.ctl('put', 'other', '')
+    const keys = await leader.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/door/')
+    expect(keys.split('\n').filter((line) => line !== '')).toHaveLength(1)
+  })
+})
+
+describeOn('etcd', 'lines of etcd that others change at the same time', () => {
+  let server: EtcdServer
+  let proxy: TcpProxy
+
+  beforeEach(async () => {
+    server = await startEtcd()
+    endings.push(() => server.stop())
+    proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+  })
+  const remote = (options?: EtcdStoreOptions): Client => client(`127.0.0.1:${proxy.port}`, options)
+  const near = (options?: EtcdStoreOptions): Client => client(server.address, options)
+
+  async function holders(): Promise<string[]> {
+    for await (const { claims } of near().connection.inspect({ prefix: '', resource: 'door' }))
+      return claims.filter(({ fence }) => fence !== null).map(({ id }) => id)
+    return []
+  }
+
+  it('a steal also takes what was granted after the thief looked', async () => {
+    const [thief, reader] = [remote(), near()]
+    await thief.claim('warm', { resource: 'other' })
+    expect(await reader.claim('one', { permits: 1 })).toMatchObject({ status: 'granted' })
+    proxy.delayMs = 500
+    const { down } = proxy.bytes
+    const stealing = thief.claim('thief', { mode: 'steal' })
+    // The thief's look at the line is on its way back.
+    await eventually('the look', () => proxy.bytes.down > down)
+    expect(await reader.claim('two', { permits: 1 })).toMatchObject({ status: 'granted' })
+    expect(await stealing).toMatchObject({ status: 'granted' })
+    await reader.connection.pulse([])
+    await eventually('the loss of the first', () => has(reader, 'lost', 'one'))
+    await eventually('the loss of the second', () => has(reader, 'lost', 'two'))
+  })
+
+  it('a steal also takes a free lock that was taken after the thief looked', async () => {
+    const [thief, other] = [remote(), near()]
+    await thief.claim('warm', { resource: 'other' })
+    proxy.delayMs = 500
+    const { down } = proxy.bytes
+    const stealing = thief.claim('thief', { mode: 'steal' })
+    await eventually('the look', () => proxy.bytes.down > down)
+    expect(await other.claim('one')).toMatchObject({ status: 'granted' })
+    expect(await stealing).toMatchObject({ status: 'granted' })
+    await eventually('the loss', () => has(other, 'lost', 'one'))
+  })
+
+  it('a capacity that shrank is known before the next one is let in', async () => {
+    const [ours, other] = [remote(), near()]
+    const one = { permits: 1, capacity: 2 }
+    expect(await other.claim('theirs', one)).toMatchObject({ status: 'granted' })
+    expect(await ours.claim('held', one)).toMatchObject({ status: 'granted' })
+    expect(await ours.claim('waits', one)).toMatchObject({ status: 'waiting' })
+    proxy.mode = 'refuse'
+    await other.connection.resize('door', 2, 1)
+    const released = ours.connection.release('door', 'held')
+    // The release is answered before the watch tells of the new capacity.
+    proxy.mode = 'pass'
+    expect(await released).toBe(true)
+    await eventually('our own key gone', async () => {
+      const text = await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/door/')
+      return text.split('\n').filter((line) => line !== '').length === 2
+    })
+    await ours.connection.pulse([{ resource: 'door', id: 'waits', leaseMs: MINUTE, presenceMs: MINUTE }])
+    expect(has(ours, 'granted', 'waits')).toBe(false)
+    await other.connection.release('door', 'theirs')
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('a claim that needs a later fence asks for it again when the answer was lost', async () => {
+    const [ours, other] = [remote({ requestTimeout: '2s', stallTimeout: '2s' }), near()]
+    await ours.connection.read('news', true)
+    await other.claim('first')
+    await ours.claim('waits')
+    // From now on the fence of ours is too low.
+    await other.claim('thief', { mode: 'steal' })
+    proxy.delayMs = 500
+    const { up } = proxy.bytes
+    await other.connection.release('door', 'thief')
+    // Longer than the answers to some pings of the server.
+    await eventually('the request', () => proxy.bytes.up > up + 200)
+    proxy.mode = 'lose replies'
+    const { down } = proxy.bytes
+    await eventually('the request at the server', async () =>
+      (await server.ctl('get', '--prefix', 'holdfast/default/lines/door/')).includes('isLate'),
+    )
+    await eventually('a lost answer', () => proxy.bytes.down > down)
+    proxy.delayMs = 0
+    proxy.mode = 'pass'
+    // The watches tell what has happened, so the line has no further news for the pulse.
+    await other.connection.write({ key: 'news', expect: null, value: '', retentionMs: null })
+    await eventually('the news', () => ours.pushes.some(({ type }) => type === 'state'))
+    await eventually('the grant', async () => {
+      await ours.connection
+        .pulse([{ resource: 'door', id: 'waits', leaseMs: MINUTE, presenceMs: MINUTE }])
+        .catch(() => {})
+      return has(ours, 'granted', 'waits')
+    })
+  })
+
+  it('a claim that could not be withdrawn is withdrawn later, by itself', async () => {
+    const [ours, other] = [remote({ requestTimeout: '1s', stallTimeout: '1s' }), near()]
+    await other.claim('first')
+    await ours.claim('waits')
+    proxy.mode = 'refuse'
+    await expect(Promise.resolve(ours.connection.release('door', 'waits'))).rejects.toThrow()
+    proxy.mode = 'pass'
+    await other.claim('last')
+    await other.connection.release('door', 'first')
+    await eventually('the grant', () => has(other, 'granted', 'last'))
+  })
+
+  it('a release touches only the own claim, not the thief that has its key', async () => {
+    const [robbed, thief] = [remote(), near()]
+    await robbed.claim('robbed')
+    proxy.mode = 'refuse'
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    const released = robbed.connection.release('door', 'robbed')
+    proxy.mode = 'pass'
+    expect(await released).toBe(false)
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  it('a break touches only the hold with that fence, not the thief that has its key', async () => {
+    const [operator, holder, thief] = [remote(), near(), near()]
+    const granted = await holder.claim('robbed')
+    await thief.claim('warm', { resource: 'other' })
+    await operator.claim('warm', { resource: 'third' })
+    proxy.delayMs = 500
+    const { down } = proxy.bytes
+    const fence = granted.status === 'granted' ? granted.fence : 0
+    const breaking = operator.connection.evict('door', fence)
+    await eventually('the look', () => proxy.bytes.down > down)
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    expect(await breaking).toEqual([])
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  const beats = [
+    { what: 'a downgrade', beat: { permits: 1 } },
+    { what: 'a block of fences', beat: { block: 1024 } },
+  ]
+  it.each(beats)('$what of a hold that is stolen meanwhile is not given', async ({ beat }) => {
+    const [robbed, thief] = [remote(), near()]
+    await robbed.claim('robbed')
+    // So the line is watched from now on, and not in the middle of what is counted.
+    await robbed.claim('waits')
+    await thief.claim('warm', { resource: 'other' })
+    const plain = { resource: 'door', id: 'robbed', leaseMs: MINUTE, presenceMs: MINUTE }
+    await robbed.connection.pulse([plain])
+    const before = proxy.bytes.up
+    await robbed.connection.pulse([plain])
+    const pulseBytes = proxy.bytes.up - before
+    proxy.delayMs = 500
+    const { up } = proxy.bytes
+    const pulsed = robbed.connection.pulse([{ ...plain, ...beat }])
+    // The renewal and the look at the line, and then the change, which is held back.
+    await eventually('the change', () => proxy.bytes.up > up + pulseBytes + 100)
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    expect(await pulsed).toEqual([{ status: 'gone' }])
+    expect(await holders()).toEqual(['thief'])
+  })
+
+  it('a hold is valid no longer than the lease of its client', async () => {
+    const ours = near({ ttl: '10s' })
+    const granted = await ours.claim('held')
+    const [held] = await ours.connection.pulse([
+      { resource: 'door', id: 'held', leaseMs: MINUTE, presenceMs: MINUTE },
+    ])
+    const waiting = await ours.claim('waits')
+    for (const reply of [granted, held]) {
+      const leaseMs = reply && 'leaseMs' in reply ? reply.leaseMs : Infinity
+      // Counted from the call, which was a little before the lease was asked for.
+      expect(leaseMs).toBeLessThan(15_000)
+    }
+    expect(waiting.status === 'waiting' && waiting.presenceMs).toBeLessThan(15_000)
+  })
+
+  it('a key of other software excludes everybody, in its turn', async () => {
+    const ours = near()
+    await server.ctl('put', 'holdfast/default/lines/door/abc', '')
+    expect(await ours.claim('tries', { permits: 1, mode: 'try' })).toMatchObject({ status: 'refused' })
+    expect(await ours.claim('waits', { permits: 1 })).toMatchObject({ status: 'waiting' })
+    await server.ctl('del', 'holdfast/default/lines/door/abc')
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+    await ours.connection.close()
+    // What a client has ends with it.
+    expect(await server.ctl('get', '--prefix', '--keys-only', 'holdfast/')).toBe('')
+  })
+
+  it.each(['queue', 'try', 'steal'] as const)('a claim (%s) whose answer was lost is found', async (mode) => {
+    const ours = remote({ requestTimeout: '1s', stallTimeout: '1s' })
+    await ours.claim('warm', { resource: 'other' })
+    proxy.mode = 'lose replies'
+    await expect(ours.claim('lost', { mode })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    proxy.mode = 'pass'
+    // As the engine does; the first may still meet the end of the connection.
+    const again = (): Promise<ClaimReply> => ours.claim('lost', { mode })
+    const found = await inTime('its answer', again().catch(again))
+    expect(found).toMatchObject({ status: 'granted' })
+    expect(await holders()).toEqual(['lost'])
+  })
+
+  it('a waiter hears of its turn although the history was compacted, without asking', async () => {
+    const [ours, other] = [remote(), near()]
+    await other.claim('first')
+    await ours.claim('waits')
+    proxy.mode = 'refuse'
+    await other.connection.release('door', 'first')
+    for (const value of ['1', '2', '3']) await server.ctl('put', 'other', value)
+    await server.compact()
+    proxy.mode = 'pass'
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('every waiter hears of its turn after a new connection, without asking', async () => {
+    const [ours, other] = [remote(), near()]
+    const doors = ['one', 'two', 'three']
+    for (const resource of doors) await other.claim(`held ${resource}`, { resource })
+    for (const resource of doors) await ours.claim(`waits ${resource}`, { resource })
+    proxy.cut()
+    for (const resource of doors) await other.connection.release(resource, `held ${resource}`)
+    await eventually('the grants', () => doors.every((door) => has(ours, 'granted', `waits ${door}`)))
+  })
+
+  it('every claim hears of the end of the lease', async () => {
+    const ours = near({ ttl: '2s' })
+    await ours.claim('held')
+    await ours.claim('waits')
+    const key = (await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/clients/')).trim()
+    await server.ctl('lease', 'revoke', key.slice(key.lastIndexOf('/') + 1))
+    await eventually('the losses', () => ['held', 'waits'].every((id) => has(ours, 'lost', id)))
+    // The first may still meet the old lease.
+    const next = (): Promise<ClaimReply> => ours.claim('next')
+    expect(await next().catch(next)).toMatchObject({ status: 'granted' })
+  })
+
+  it('says what it cannot do with many holds, and takes them one by one', async () => {
+    const ours = near()
+    const one = { permits: 1, capacity: 150 }
+    const ids = Array.from({ length: 150 }, (_, index) => `held ${index}`)
+    const holds = await Promise.all(ids.map((id) => ours.claim(id, one)))
+    expect(holds.every(({ status }) => status === 'granted')).toBe(true)
+    await ours.claim('waits', one)
+    const refusal = { code: 'UNSUPPORTED', message: expect.stringContaining('150') }
+    await expect(ours.claim('thief', { ...one, mode: 'steal' })).rejects.toMatchObject(refusal)
+    await expect(ours.connection.cancel('door', 'waits')).rejects.toMatchObject(refusal)
+    expect(await ours.connection.evict('door', null)).toHaveLength(150)
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('a call that waits for a line ends when nobody needs the line any more', async () => {
+    const made = new EtcdClient(server.address)
+    endings.push(() => made.close())
+    const settings = { client: made, env: systemEnv, names: ownNames('holdfast/', 'default'), ttlMs: MINUTE }
+    const line = new EtcdSpace({ ...settings, push: () => {}, onLeaseEnd: () => {} }).line('door')
+    line.enter()
+    await line.read()
+    const reached = line.reached(line.revision + 1000)
+    expect(line.isWatched).toBe(true)
+    // As when the lease ends, and every claim with it.
+    line.leave()
+    await reached
+  })
+})
