@@ -62,7 +62,7 @@ function changed(
   }
 }
 
-const LOCK_PROBLEMS = [400, 401, 403, 404, 409, 410, 413, 415, 429, 501, 503]
+const LOCK_PROBLEMS = [400, 401, 403, 404, 409, 413, 415, 429, 501, 503]
 const HOLD_PROBLEMS = [400, 401, 403, 404, 410, 413, 415, 429, 501, 503]
 const whole: Json = { type: 'integer' }
 

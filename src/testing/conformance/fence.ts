@@ -45,9 +45,14 @@ export const fenceCases: readonly CaseSpec[] = [
       const last = scene.lock('door').acquire({ lease: RENEWED_MS, label: 'last' })
       await scene.inLine('door', 'last')
       await holder.release()
-      const [promoted] = (await scene.line('door'))?.holders ?? []
+      let promoted = Number.NaN
+      await eventually('the promotion', async () => {
+        const found = (await scene.line('door'))?.holders.find(({ label }) => label !== 'last')
+        promoted = found?.fence ?? Number.NaN
+        return found !== undefined
+      })
       const hold = await inTime('the one behind', last)
-      assertIncreasing([holder.fence, promoted?.fence ?? Number.NaN, hold.fence])
+      assertIncreasing([holder.fence, promoted, hold.fence])
     },
   },
   {
