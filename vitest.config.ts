@@ -33,7 +33,7 @@ export const shared = {
   setupFiles: [endWithRun],
   // Real processes, real kills: each file gets a process of its own.
   pool: 'forks' as const,
-  maxConcurrency: 10,
+  maxConcurrency: 12,
   testTimeout: 60_000,
   hookTimeout: 180_000,
   // What must happen is waited for longer than a busy machine takes.
