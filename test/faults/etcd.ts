@@ -4,7 +4,7 @@ import { Crowd } from './crowd.js'
 
 const RESOURCES = ['one', 'two', 'three']
 /** How long a hold outlives its process. */
-export const LEASE_MS = 3000
+const LEASE_MS = 3000
 /** After a fault the servers elect a leader, and the clients connect again. */
 export const RECONNECT_MS = 5000
 

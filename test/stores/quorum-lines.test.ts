@@ -197,6 +197,27 @@ it('shows the fence of the hold, also where a member has granted it later with a
   expect((await holder.shown()).map(({ fence }) => fence)).toEqual([fences[0]])
 })
 
+it('shows no fence that two members have while they are asked for that of the third', async () => {
+  const [holder, observer] = [new Client('holder'), new Client('observer')]
+  for (const { connection } of [holder, observer]) await world.until(connection.pulse([]))
+  // The answer of the third, whose clock is ahead, comes before that of the second.
+  for (const way of holder.ways.slice(0, 2))
+    way.around = async (call, go) => {
+      if (call.method === 'pulse') return later(60, go)
+      const reply = await go()
+      return later(way === holder.ways[1] ? 3 : 0, async () => reply)
+    }
+  const granted = holder.claim()
+  const fences = async (): Promise<(number | null | undefined)[]> =>
+    (await lines()).map(([claim]) => claim?.fence)
+  while ((await fences()).includes(undefined)) await world.run(world.timeMs + 1)
+  const [first, second] = await fences()
+  expect(first).toBe(second)
+  const seen = (await observer.shown()).map(({ fence }) => fence)
+  expect(await granted).toBe('granted')
+  expect(seen).toEqual([Math.max(...(await fences()).map(Number))])
+})
+
 it('shows a hold when a majority agrees on its fence, and not before', async () => {
   const [holder, observer] = [new Client('holder'), new Client('observer')]
   for (const { connection } of [holder, observer]) await world.until(connection.pulse([]))

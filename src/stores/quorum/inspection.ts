@@ -38,8 +38,9 @@ export class Inspection {
     const [env, members] = [this.#env, this.#members]
     let found = await this.#look(query)
     // Those that do not agree within this time give the claim up.
-    const end = env.now() + members.roundTripsMs(COLLECT_MS)
-    while (this.#isAgreeing(found) && env.now() < end) {
+    const agreeingMs = members.roundTripsMs(COLLECT_MS)
+    const end = env.now() + agreeingMs
+    while (this.#isAgreeing(found, agreeingMs) && env.now() < end) {
       await new Promise<void>((resolve) => env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))
       found = await this.#look(query)
     }
@@ -138,14 +139,14 @@ export class Inspection {
   }
 
   /**
-   * Whether a majority has granted a claim with different fences: it is about to agree on one, or
-   * a member that has the fence of the hold does not answer.
+   * Whether a majority has granted a claim just now, with different fences: it may be about to agree
+   * on one, also where most members have the same.
    */
-  #isAgreeing({ byResource }: Look): boolean {
-    const { majority } = this.#members
+  #isAgreeing({ byResource }: Look, withinMs: number): boolean {
     const isUnsure = (views: readonly ClaimView[]): boolean => {
-      const fences = fencesOf(views)
-      return fences.length >= majority && commonFence(fences).count < majority
+      const grants = views.filter(({ fence }) => fence !== null)
+      const isNew = grants.some(({ ageMs }) => ageMs < withinMs)
+      return isNew && grants.length >= this.#members.majority && new Set(fencesOf(grants)).size > 1
     }
     return [...byResource.values()].some((lines) => [...byClaim(lines.values()).values()].some(isUnsure))
   }
@@ -182,7 +183,7 @@ export class Inspection {
     return {
       id,
       permits: Math.min(...counted.map(({ permits }) => permits)),
-      fence: isHeld ? commonFence(fencesOf(grants)).fence : null,
+      fence: isHeld ? commonFence(fencesOf(grants)) : null,
       info: first.info,
       ageMs: ranked(
         counted.map(({ ageMs }) => ageMs),
@@ -218,10 +219,9 @@ function fencesOf(views: readonly ClaimView[]): number[] {
 }
 
 /** The fence that most members have; of several the lowest, as late members have higher ones. */
-function commonFence(fences: readonly number[]): { fence: number; count: number } {
+function commonFence(fences: readonly number[]): number {
   const counts = new Map<number, number>()
   for (const fence of fences) counts.set(fence, (counts.get(fence) ?? 0) + 1)
   const [best] = [...counts].sort(([fenceA, a], [fenceB, b]) => b - a || fenceA - fenceB)
-  const [fence, count] = best ?? [0, 0]
-  return { fence, count }
+  return best?.[0] ?? 0
 }
