@@ -139,14 +139,15 @@ export class Inspection {
   }
 
   /**
-   * Whether a majority has granted a claim just now, with different fences: it may be about to agree
-   * on one, also where most members have the same.
+   * Whether a majority has granted a claim just now, and not all have the same fence: they may be
+   * about to agree on one, also where most of them have it.
    */
-  #isAgreeing({ byResource }: Look, withinMs: number): boolean {
+  #isAgreeing({ byResource, answered }: Look, withinMs: number): boolean {
     const isUnsure = (views: readonly ClaimView[]): boolean => {
       const grants = views.filter(({ fence }) => fence !== null)
+      if (grants.length < this.#members.majority) return false
       const isNew = grants.some(({ ageMs }) => ageMs < withinMs)
-      return isNew && grants.length >= this.#members.majority && new Set(fencesOf(grants)).size > 1
+      return isNew && (grants.length < answered.size || new Set(fencesOf(grants)).size > 1)
     }
     return [...byResource.values()].some((lines) => [...byClaim(lines.values()).values()].some(isUnsure))
   }
