@@ -1,6 +1,6 @@
 import { etcdContenders } from './etcd-contenders.mjs'
 import { etcdServers } from './etcd-server.mjs'
-import { median, medians, table } from './measure.mjs'
+import { median, medians, table, WARM_UP_MS } from './measure.mjs'
 
 const CASES = {
   'Free lock, one after the other': { sessions: 1, locks: 1, tasks: 1 },
@@ -29,7 +29,7 @@ async function beside(address, where, { roundMs, rounds }) {
   const open = {}
   for (const [name, start] of Object.entries(etcdContenders)) open[name] = await start(address)
   for (const work of Object.values(CASES))
-    for (const name of Object.keys(open)) await open[name].round({ ...work, ms: roundMs })
+    for (const name of Object.keys(open)) await open[name].round({ ...work, ms: WARM_UP_MS })
   for (const [title, work] of Object.entries(CASES)) {
     const cpuUs = Object.fromEntries(Object.keys(open).map((name) => [name, []]))
     const measure = async (name) => {

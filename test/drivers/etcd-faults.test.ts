@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import http2 from 'node:http2'
-import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, expect, it } from 'vitest'
 import { EtcdClient, EtcdError, type EtcdOptions } from '../../src/drivers/etcd/index.js'
+import { EtcdLink } from '../../src/drivers/etcd/link.js'
+import { linkSettings } from '../../src/drivers/etcd/options.js'
 import { eventually, now } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdCluster, type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
@@ -33,14 +32,12 @@ function client(address: string, options?: EtcdOptions): EtcdClient {
   return made
 }
 
-/** Users are known, and `app` may use the keys below `a/`; nobody is asked yet. */
-async function addUsers(server: EtcdServer): Promise<void> {
-  await server.ctl('user', 'add', 'root:secret')
-  await server.ctl('user', 'grant-role', 'root', 'root')
-  await server.ctl('role', 'add', 'some')
-  await server.ctl('role', 'grant-permission', 'some', '--prefix=true', 'readwrite', 'a/')
-  await server.ctl('user', 'add', 'app:secret')
-  await server.ctl('user', 'grant-role', 'app', 'some')
+/** `app` may use the keys below `a/`; nobody is asked for a password yet. */
+async function startWithUsers(): Promise<EtcdServer> {
+  const server = await start()
+  await server.addRoot()
+  await server.addApp('a/')
+  return server
 }
 
 /** The keys that a watch tells of. */
@@ -67,8 +64,7 @@ async function denied(etcd: EtcdClient, failures: readonly Failure[]): Promise<s
 
 describeOn('etcd', 'the client for etcd, when something fails', () => {
   it('does not deny what was sent when the connection ends for the refusal of a watch', async () => {
-    const server = await start()
-    await addUsers(server)
+    const server = await startWithUsers()
     await server.ctl('auth', 'enable')
     const etcd = client(server.address, APP)
     await etcd.put('a/first', '')
@@ -84,25 +80,18 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
   })
 
   it('watches although its token has ended, and nothing else tells it so', async () => {
-    const server = await start()
-    await addUsers(server)
+    const server = await startWithUsers()
     await server.ctl('auth', 'enable')
     const etcd = client(server.address, APP)
     const from = (await etcd.put('a/0', '')) + 1
-    // A user that gets a password loses its tokens, also if it is the same one.
-    const passwd = ['--user', 'root:secret', 'user', 'passwd', 'app', '--interactive=false']
-    execFileSync('etcdctl', ['--endpoints', server.address, ...passwd], {
-      input: 'secret\n',
-      env: { ...process.env, ETCDCTL_API: '3' },
-    })
+    server.endTokens('app')
     const seen = watched(etcd, 'a/w', from)
     await client(server.address, APP).put('a/w', '')
     await eventually('the event', () => seen.includes('a/w'))
   })
 
   it('uses a user before authentication is enabled, and after it', async () => {
-    const server = await start()
-    await addUsers(server)
+    const server = await startWithUsers()
     const etcd = client(server.address, APP)
     await etcd.put('a/0', 'before')
     await server.ctl('auth', 'enable')
@@ -126,24 +115,35 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
       }
     }
     const writers = Array.from({ length: 50 }, (_, writer) => write(writer))
-    for (let round = 1; round <= 3; round++) {
+    // One says that it ends, the other one just ends.
+    for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
       const before = done.length
       await eventually('some writes', () => done.length > before + 200)
-      await server.kill('SIGTERM')
+      await server.kill(signal)
       await server.start()
     }
     isOver = true
     await Promise.all(writers)
+    expect(failures.length).toBeGreaterThan(0)
     expect(failures.filter(({ error }) => !(error instanceof EtcdError))).toEqual([])
     expect(await denied(etcd, failures)).toEqual([])
+    const { keys } = await etcd.range({ key: 'a/', end: 'a0', keysOnly: true })
+    const repeated = keys.filter(({ createRevision, modRevision }) => createRevision !== modRevision)
+    expect(repeated.map(({ key }) => key)).toEqual([])
   })
 
   it('can be closed at any moment of its connecting', async () => {
     const server = await start()
-    for (let turns = 0; turns < 40; turns++) {
-      const etcd = new EtcdClient(server.address)
+    let isAnswered = false
+    for (let turns = 0; !isAnswered; turns += 1 + Math.floor(turns / 10)) {
+      const etcd = new EtcdClient(server.address, { requestTimeout: '20s', stallTimeout: '20s' })
       watched(etcd, 'a', 1)
-      const answer = etcd.get('a').catch((error: unknown) => error)
+      const answer = etcd.get('a').then(
+        () => {
+          isAnswered = true
+        },
+        (error: unknown) => expect(error).toMatchObject({ code: 'CLOSED' }),
+      )
       for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
       await etcd.close()
       await answer
@@ -152,29 +152,14 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
 
   it('goes on when the numbers of the streams of a connection are used up', async () => {
     const server = await start()
-    const { connect } = http2
-    endings.push(() => {
-      http2.connect = connect
-      syncBuiltinESMExports()
-    })
-    let connections = 0
-    const almostUsedUp = (...args: Parameters<typeof connect>): ReturnType<typeof connect> => {
-      // The types do not know this method.
-      const session = connect(...args) as ReturnType<typeof connect> & { setNextStreamID(id: number): void }
-      connections++
-      session.once('connect', () => session.setNextStreamID(2 ** 31 - 21))
-      return session
-    }
-    http2.connect = almostUsedUp as typeof connect
-    syncBuiltinESMExports()
-    const etcd = client(server.address)
-    let failures = 0
-    for (let count = 0; count < 30; count++)
-      await etcd.put('a', '').catch(() => {
-        failures++
-      })
-    expect(connections).toBeGreaterThan(1)
-    expect(failures).toBeLessThan(connections)
+    const proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+    const settings = linkSettings(`127.0.0.1:${proxy.port}`, {})
+    const link = new EtcdLink({ ...settings, lastStreamId: 21 })
+    endings.push(() => link.close())
+    const status = '/etcdserverpb.Maintenance/Status'
+    for (let count = 0; count < 30; count++) await link.call(status, Buffer.alloc(0))
+    expect(proxy.connections).toBe(3)
   })
 
   it('keeps a lease while its server still waits for a leader that stands still', async () => {
@@ -189,6 +174,21 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
     await eventually('a renewal, or the end', () => lease.validUntil > granted || now() > granted)
     expect(lease.validUntil).toBeGreaterThan(granted)
     leader.resume()
+  })
+
+  it('does not take the word of another leader for a renewal', async () => {
+    const server = await start()
+    const etcd = client(server.address, { requestTimeout: '20s', stallTimeout: '20s' })
+    const { header } = await etcd.transaction({ success: [] })
+    const lease = etcd.lease(60_000, 'a', () => {})
+    await lease.ready()
+    const granted = lease.validUntil
+    await lease.renew()
+    lease.confirm(header.raftTerm + 1, now())
+    expect(lease.validUntil).toBe(granted)
+    await lease.renew()
+    lease.confirm(header.raftTerm, now())
+    expect(lease.validUntil).toBeGreaterThan(granted)
   })
 
   it('confirms a renewal while the next one is on its way', async () => {

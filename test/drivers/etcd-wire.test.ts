@@ -16,6 +16,65 @@ describe('protobuf', () => {
     expect([reader.next(), reader.long()]).toEqual([64, lease])
   })
 
+  it.each([
+    0x7fn,
+    0x80n,
+    2n ** 28n - 1n,
+    2n ** 28n,
+    2n ** 32n,
+    2n ** 35n,
+    2n ** 56n,
+    2n ** 63n - 1n,
+    -1n,
+    -(2n ** 63n),
+  ])('reads %s as it was written, as every protobuf does', (number) => {
+    const bytes = new ProtoWriter().int(1, number).finish()
+    const reader = new ProtoReader(bytes)
+    expect([reader.next(), reader.long(), reader.next()]).toEqual([1, number, 0])
+    const expected: number[] = []
+    let rest = BigInt.asUintN(64, number)
+    for (; rest >= 0x80n; rest >>= 7n) expected.push(Number(rest & 0x7fn) | 0x80)
+    expect([...bytes.subarray(1)]).toEqual([...expected, Number(rest)])
+  })
+
+  it.each([0, 1, 122, 123, 124, 125, 126, 127, 128, 500, 16_381, 16_384, 100_000])(
+    'reads messages in messages around a text of %i bytes',
+    (length) => {
+      const text = 'é'.repeat(length / 2) + 'x'.repeat(length % 2)
+      const bytes = new ProtoWriter()
+        .int(9, 9)
+        .message(1, (outer) => {
+          outer.message(2, (inner) => inner.text(3, text).int(4, 5)).message(5, () => {})
+        })
+        .int(6, 7)
+        .finish()
+      const reader = new ProtoReader(bytes)
+      expect([reader.next(), reader.int(), reader.next()]).toEqual([9, 9, 1])
+      const outer = reader.message()
+      expect(outer.next()).toBe(2)
+      const inner = outer.message()
+      if (length > 0) expect([inner.next(), inner.text()]).toEqual([3, text])
+      expect([inner.next(), inner.int(), inner.next()]).toEqual([4, 5, 0])
+      expect([outer.next(), outer.message().next(), outer.next()]).toEqual([5, 0, 0])
+      expect([reader.next(), reader.int(), reader.next()]).toEqual([6, 7, 0])
+    },
+  )
+
+  it('does not read beyond a message into the one around it', () => {
+    const bytes = Buffer.from([0x0a, 0x02, 0x12, 0x05, 0x61, 0x62, 0x63, 0x64, 0x65])
+    const reader = new ProtoReader(bytes)
+    reader.next()
+    const inner = reader.message()
+    expect(inner.next()).toBe(2)
+    expect(() => inner.text()).toThrow('ends too early')
+    const number = new ProtoReader(Buffer.from([0x0a, 0x02, 0x08, 0x80, 0x01]))
+    number.next()
+    const cut = number.message()
+    cut.next()
+    expect(() => cut.int()).toThrow('ends too early')
+    expect(() => new ProtoReader(Buffer.alloc(20, 0xff)).long()).toThrow('too long')
+  })
+
   it('leaves out what is empty, and skips what it does not know', () => {
     expect(
       new ProtoWriter().int(1, 0).text(2, '').bytes(3, Buffer.alloc(0)).int(4, false).finish(),

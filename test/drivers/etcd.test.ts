@@ -109,29 +109,11 @@ describeOn('etcd', 'the client for etcd', () => {
 
   it('names itself, and gets a new token when the old one has ended', async () => {
     const server = await start()
-    await server.ctl('user', 'add', 'root:secret')
-    await server.ctl('user', 'grant-role', 'root', 'root')
+    await server.addRoot()
     await server.ctl('auth', 'enable')
     const etcd = client(server.address, { username: 'root', password: 'secret' })
     await etcd.put('a', '1')
-    // Changing the password ends all tokens of the user.
-    execFileSync(
-      'etcdctl',
-      [
-        '--endpoints',
-        server.address,
-        '--user',
-        'root:secret',
-        'user',
-        'passwd',
-        'root',
-        '--interactive=false',
-      ],
-      {
-        input: 'secret\n',
-        env: { ...process.env, ETCDCTL_API: '3' },
-      },
-    )
+    server.endTokens('root')
     await etcd.put('a', '2')
     expect(String((await etcd.get('a'))?.value)).toBe('2')
     const stranger = client(server.address, { username: 'root', password: 'wrong' })

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { needServer } from './availability.js'
@@ -10,6 +10,8 @@ const run = promisify(execFile)
 export interface EtcdServerOptions {
   /** Further arguments: `['--auth-token', 'simple']`. */
   args?: readonly string[]
+  /** Another version. */
+  program?: string
   /** Of the address for clients. Default: `http`. */
   scheme?: 'http' | 'https'
   /** Further arguments of etcdctl. */
@@ -63,6 +65,32 @@ export class EtcdServer extends Server {
       },
     )
     return stdout
+  }
+
+  /** Adds the user `root`. Nobody is asked for a password before `auth enable`. */
+  async addRoot(password = 'secret'): Promise<void> {
+    await this.ctl('user', 'add', `root:${password}`)
+    await this.ctl('user', 'grant-role', 'root', 'root')
+  }
+
+  /** Adds the user `app` with the password `secret`. It may use the keys below the prefix, if any. */
+  async addApp(prefix?: string): Promise<void> {
+    await this.ctl('user', 'add', 'app:secret')
+    if (prefix === undefined) return
+    await this.ctl('role', 'add', 'some')
+    await this.ctl('role', 'grant-permission', 'some', '--prefix=true', 'readwrite', prefix)
+    await this.ctl('user', 'grant-role', 'app', 'some')
+  }
+
+  /** Ends the tokens of a user: it gets its password `secret` again, and loses them by that. */
+  endTokens(user: string): void {
+    // Hashing a password takes a busy machine longer than the 5 s that etcdctl waits.
+    const patient = ['--endpoints', this.address, '--command-timeout', '60s']
+    const passwd = ['--user', 'root:secret', 'user', 'passwd', user, '--interactive=false']
+    execFileSync('etcdctl', [...patient, ...passwd], {
+      input: 'secret\n',
+      env: { ...process.env, ETCDCTL_API: '3' },
+    })
   }
 
   async isLeader(): Promise<boolean> {
@@ -149,11 +177,11 @@ export async function startEtcdCluster(options: EtcdServerOptions = {}): Promise
 function commandOf(
   server: Server,
   place: EtcdPlace,
-  { args = [], scheme = 'http' }: EtcdServerOptions,
+  { args = [], scheme = 'http', program = 'etcd' }: EtcdServerOptions,
 ): string[] {
   const url = `${scheme}://${server.address}`
   return [
-    ...['etcd', '--name', place.name, '--data-dir', server.dataFolder],
+    ...[program, '--name', place.name, '--data-dir', server.dataFolder],
     ...['--listen-client-urls', url, '--advertise-client-urls', url],
     ...['--listen-peer-urls', place.peerUrl, '--initial-advertise-peer-urls', place.peerUrl],
     ...['--initial-cluster', place.cluster, '--unsafe-no-fsync'],

@@ -45,9 +45,8 @@ describeOn('etcd', 'a look at a live etcd', () => {
 
   it('says what is not permitted', async () => {
     const guarded = await server()
-    await guarded.ctl('user', 'add', 'root:secret')
-    await guarded.ctl('user', 'grant-role', 'root', 'root')
-    await guarded.ctl('user', 'add', 'app:secret')
+    await guarded.addRoot()
+    await guarded.addApp()
     await guarded.ctl('auth', 'enable')
     const user = { username: 'app', password: 'secret' }
     const locks = new Holdfast(etcd(guarded.address, user))
@@ -59,12 +58,8 @@ describeOn('etcd', 'a look at a live etcd', () => {
 
   it('is content with a user that may only use the keys of the store', async () => {
     const guarded = await server()
-    await guarded.ctl('user', 'add', 'root:secret')
-    await guarded.ctl('user', 'grant-role', 'root', 'root')
-    await guarded.ctl('role', 'add', 'locker')
-    await guarded.ctl('role', 'grant-permission', 'locker', '--prefix=true', 'readwrite', 'holdfast/')
-    await guarded.ctl('user', 'add', 'app:secret')
-    await guarded.ctl('user', 'grant-role', 'app', 'locker')
+    await guarded.addRoot()
+    await guarded.addApp('holdfast/')
     await guarded.ctl('auth', 'enable')
     const findings = await check(guarded.address, { username: 'app', password: 'secret' })
     expect(findings['permissions']).toMatchObject({ level: 'fine' })

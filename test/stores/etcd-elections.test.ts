@@ -51,6 +51,8 @@ describeOn('etcd', 'one election with etcdctl elect', () => {
     const second = election.campaign({ id: 'node-2', wait: '1m' })
     await eventually('two candidates', async () => (await candidates(theirs)) === 2)
     expect(await election.leader()).not.toMatchObject({ id: 'node-2' })
+    const { elections } = await locks.overview()
+    expect(elections.find(({ name }) => name === ours)?.candidates).toHaveLength(1)
     peer.signal('SIGINT')
     const leadership = await second
     expect(leadership.term).toBeGreaterThan(first.term)

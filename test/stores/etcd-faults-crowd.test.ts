@@ -1,9 +1,11 @@
-import { afterEach, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { pass } from '../../src/testing/conformance/checks.js'
+import type { Crowd } from '../faults/crowd.js'
 import { etcdClients, etcdCrowd, RECONNECT_MS } from '../faults/etcd.js'
 import { judged, LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { describeOn } from '../servers/availability.js'
+import { ending } from '../servers/ending.js'
 import { type EtcdCluster, startEtcdCluster } from '../servers/etcd.js'
 import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
 import { TcpProxy } from '../servers/proxy.js'
@@ -14,27 +16,22 @@ const isLong = process.env['HOLDFAST_FAULT_ROUNDS'] !== undefined
 const limit = { timeout: LIMIT_MS + 2 * ROUNDS * STALL_MS }
 
 describeOn('etcd', 'faults of etcd servers, while many contend', () => {
-  const running: { stop(): Promise<void> }[] = []
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
-  })
+  const start = async (): Promise<EtcdCluster> => ending(await startEtcdCluster())
 
-  async function start(): Promise<EtcdCluster> {
-    const cluster = await startEtcdCluster()
-    running.unshift(cluster)
-    return cluster
+  async function crowdOn(): Promise<{ cluster: EtcdCluster; crowd: Crowd }> {
+    const cluster = await start()
+    return { cluster, crowd: etcdCrowd(cluster.address) }
   }
 
   /** The address of all servers, each behind a proxy. */
   async function behindProxies({ members }: EtcdCluster): Promise<{ address: string; proxies: TcpProxy[] }> {
     const proxies = await Promise.all(members.map(({ port }) => TcpProxy.start(port)))
-    running.unshift(...proxies)
+    for (const proxy of proxies) ending(proxy)
     return { address: proxies.map(({ port }) => `127.0.0.1:${port}`).join(','), proxies }
   }
 
   it('kill -9 of the leader, and of another one', limit, async () => {
-    const cluster = await start()
-    const crowd = etcdCrowd(cluster.address)
+    const { cluster, crowd } = await crowdOn()
     for (let round = 0; round < ROUNDS; round++)
       for (const rank of ['leader', 'follower'] as const) {
         await crowd.granted(30)
@@ -49,8 +46,7 @@ describeOn('etcd', 'faults of etcd servers, while many contend', () => {
   })
 
   it.runIf(isLong)('the leader stands still, and wakes up when another one leads', limit, async () => {
-    const cluster = await start()
-    const crowd = etcdCrowd(cluster.address)
+    const { cluster, crowd } = await crowdOn()
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       const { leader } = await cluster.ranked()
@@ -64,8 +60,7 @@ describeOn('etcd', 'faults of etcd servers, while many contend', () => {
   })
 
   it.runIf(isLong)('all servers stand still for longer than the lease', limit, async () => {
-    const cluster = await start()
-    const crowd = etcdCrowd(cluster.address)
+    const { cluster, crowd } = await crowdOn()
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const member of cluster.members) member.pause()
@@ -80,8 +75,7 @@ describeOn('etcd', 'faults of etcd servers, while many contend', () => {
     'servers do not hear the leader, and then not its clients',
     limit,
     async () => {
-      const cluster = await start()
-      const crowd = etcdCrowd(cluster.address)
+      const { cluster, crowd } = await crowdOn()
       for (let round = 0; round < ROUNDS; round++)
         for (const side of ['peerPort', 'port'] as const) {
           await crowd.granted(30)
@@ -99,12 +93,15 @@ describeOn('etcd', 'faults of etcd servers, while many contend', () => {
     const cluster = await start()
     const { address, proxies } = await behindProxies(cluster)
     const crowd = etcdCrowd(address)
+    let cuts = 0
     for (let round = 0; round < 10 * ROUNDS; round++)
       for (const [index, proxy] of proxies.entries()) {
         await crowd.granted(3)
+        cuts += proxy.openConnections
         proxy.cut()
         await cluster.members[index]?.compact()
       }
+    expect(cuts).toBeGreaterThan(0)
     await crowd.recovered(RECONNECT_MS)
     await judged(crowd)
   })
@@ -113,14 +110,17 @@ describeOn('etcd', 'faults of etcd servers, while many contend', () => {
     const cluster = await start()
     const { address, proxies } = await behindProxies(cluster)
     const seats = new Seats(etcdClients(address, 5))
+    let losses = 0
     for (let round = 0; round < 10 * ROUNDS; round++)
       for (const proxy of proxies) {
         await seats.granted(3)
         const { down } = proxy.bytes
         proxy.mode = 'lose replies'
         for (let count = 0; count < 100 && proxy.bytes.down === down; count++) await pass(3)
+        if (proxy.bytes.down > down) losses++
         proxy.mode = 'pass'
       }
+    expect(losses).toBeGreaterThan(0)
     await seats.served()
     await seats.judged()
   })

@@ -1,14 +1,14 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimReply, ClaimRequest, Connection, Push } from '../../src/contract/store.js'
-import { EtcdClient } from '../../src/drivers/etcd/index.js'
+import { EtcdClient, EtcdError, type EtcdTransaction, type KeyWatch } from '../../src/drivers/etcd/index.js'
 import { type EtcdStoreOptions, etcd } from '../../src/stores/etcd/index.js'
 import { ownNames } from '../../src/stores/etcd/names.js'
 import { EtcdSpace } from '../../src/stores/etcd/space.js'
 import { eventually, inTime } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
+import { type EtcdServer, startEtcd } from '../servers/etcd.js'
 import { TcpProxy } from '../servers/proxy.js'
 
 const MINUTE = 60_000
@@ -55,27 +55,69 @@ function client(address: string, options: EtcdStoreOptions = {}): Client {
 const has = ({ pushes }: Client, type: Push['type'], id: string): boolean =>
   pushes.some((push) => push.type === type && 'id' in push && push.id === id)
 
-describeOn('etcd', 'a claim whose request is carried out late', () => {
-  it('is refused, as its client has asked again', async () => {
-    const servers = await startEtcdCluster()
-    endings.push(() => servers.stop())
-    const { leader, followers } = await servers.ranked()
-    const [used] = followers as [EtcdServer]
-    const proxy = await TcpProxy.start(leader.port)
-    endings.push(() => proxy.stop())
-    proxy.mode = 'refuse'
-    const ours = client(`${used.address},127.0.0.1:${proxy.port}`, { stallTimeout: '1s' })
-    await ours.claim('warm', { resource: 'other' })
-    used.pause()
-    await expect(ours.claim('late')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    proxy.mode = 'pass'
-    expect(await ours.claim('late')).toMatchObject({ status: 'granted' })
-    // It reads the request that waited in its socket all the time.
-    used.resume()
-    await used.ctl('put', 'other', '')
-    const keys = await leader.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/door/')
-    expect(keys.split('\n').filter((line) => line !== '')).toHaveLength(1)
+/** From now on it has a connection and a lease, and watches nothing. */
+async function warmUp({ claim, connection }: Client): Promise<void> {
+  await claim('warm', { resource: 'other' })
+  await connection.release('other', 'warm')
+}
+
+/** The next claim is not answered, and reaches the servers when `deliver` is called. */
+function loseNextClaim(): { deliver(address: string): Promise<boolean> } {
+  const { transaction } = EtcdClient.prototype
+  let lost: EtcdTransaction | undefined
+  const spy = vi.spyOn(EtcdClient.prototype, 'transaction').mockImplementation(function (
+    this: EtcdClient,
+    request,
+  ) {
+    // Others do not compare anything.
+    if (lost || !request.compare) return transaction.call(this, request)
+    lost = request
+    return Promise.reject(new EtcdError('UNAVAILABLE', 'No answer', { maybeDone: true }))
   })
+  endings.push(() => spy.mockRestore())
+  return {
+    async deliver(address) {
+      const network = new EtcdClient(address)
+      endings.push(() => network.close())
+      return (await network.transaction(lost ?? { success: [] })).succeeded
+    },
+  }
+}
+
+/** Returns what lets no watch tell of anything any more. */
+function silenceableWatches(): () => void {
+  const { watch } = EtcdClient.prototype
+  let isSilent = false
+  const spy = vi.spyOn(EtcdClient.prototype, 'watch').mockImplementation(function (this: EtcdClient, wanted) {
+    const onEvents: KeyWatch['onEvents'] = (events) => isSilent || wanted.onEvents(events)
+    return watch.call(this, { ...wanted, onEvents })
+  })
+  endings.push(() => spy.mockRestore())
+  return () => {
+    isSilent = true
+  }
+}
+
+describeOn('etcd', 'a claim whose request is carried out late', () => {
+  it.each(['queue', 'try', 'steal'] as const)(
+    'is refused, as its client has asked again: %s',
+    async (mode) => {
+      const server = await startEtcd()
+      endings.push(() => server.stop())
+      const ours = client(server.address)
+      await warmUp(ours)
+      const network = loseNextClaim()
+      await expect(ours.claim('late', { mode })).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        retryable: true,
+      })
+      expect(await ours.claim('late', { mode })).toMatchObject({ status: 'granted' })
+      // Otherwise the line itself would refuse some of them.
+      expect(await ours.connection.release('door', 'late')).toBe(true)
+      expect(await network.deliver(server.address)).toBe(false)
+      expect(await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/door/')).toBe('')
+    },
+  )
 })
 
 describeOn('etcd', 'lines of etcd that others change at the same time', () => {
@@ -91,6 +133,9 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
   const remote = (options?: EtcdStoreOptions): Client => client(`127.0.0.1:${proxy.port}`, options)
   const near = (options?: EtcdStoreOptions): Client => client(server.address, options)
 
+  /** What a client has looked at is on its way back. Shorter answers are those to pings. */
+  const looked = (down: number): Promise<void> => eventually('the look', () => proxy.bytes.down > down + 60)
+
   async function holders(): Promise<string[]> {
     for await (const { claims } of near().connection.inspect({ prefix: '', resource: 'door' }))
       return claims.filter(({ fence }) => fence !== null).map(({ id }) => id)
@@ -99,13 +144,12 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
 
   it('a steal also takes what was granted after the thief looked', async () => {
     const [thief, reader] = [remote(), near()]
-    await thief.claim('warm', { resource: 'other' })
+    await warmUp(thief)
     expect(await reader.claim('one', { permits: 1 })).toMatchObject({ status: 'granted' })
     proxy.delayMs = 500
     const { down } = proxy.bytes
     const stealing = thief.claim('thief', { mode: 'steal' })
-    // The thief's look at the line is on its way back.
-    await eventually('the look', () => proxy.bytes.down > down)
+    await looked(down)
     expect(await reader.claim('two', { permits: 1 })).toMatchObject({ status: 'granted' })
     expect(await stealing).toMatchObject({ status: 'granted' })
     await reader.connection.pulse([])
@@ -115,11 +159,11 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
 
   it('a steal also takes a free lock that was taken after the thief looked', async () => {
     const [thief, other] = [remote(), near()]
-    await thief.claim('warm', { resource: 'other' })
+    await warmUp(thief)
     proxy.delayMs = 500
     const { down } = proxy.bytes
     const stealing = thief.claim('thief', { mode: 'steal' })
-    await eventually('the look', () => proxy.bytes.down > down)
+    await looked(down)
     expect(await other.claim('one')).toMatchObject({ status: 'granted' })
     expect(await stealing).toMatchObject({ status: 'granted' })
     await eventually('the loss', () => has(other, 'lost', 'one'))
@@ -201,16 +245,45 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     expect(await holders()).toEqual(['thief'])
   })
 
+  it('a claim does not take the key that a thief has, though it would use that key again', async () => {
+    const [robbed, thief] = [near(), near()]
+    await robbed.claim('robbed')
+    expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
+    await robbed.connection.pulse([])
+    await eventually('the loss', () => has(robbed, 'lost', 'robbed'))
+    expect(await robbed.claim('tries', { mode: 'try' })).toMatchObject({ status: 'refused' })
+    expect(await robbed.claim('again')).toMatchObject({ status: 'waiting' })
+    expect(await holders()).toEqual(['thief'])
+    await thief.connection.release('door', 'thief')
+    await eventually('the grant', () => has(robbed, 'granted', 'again'))
+  })
+
+  it('a lock that is taken again and again has the same key each time, and a greater fence', async () => {
+    const ours = near()
+    const seen: { key: string; fence: number }[] = []
+    for (const id of ['one', 'two', 'three']) {
+      const granted = await ours.claim(id)
+      const [key = ''] = (
+        await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/lines/')
+      ).split('\n')
+      seen.push({ key, fence: granted.status === 'granted' ? granted.fence : 0 })
+      await ours.connection.release('door', id)
+    }
+    expect(new Set(seen.map(({ key }) => key)).size).toBe(1)
+    expect(seen.map(({ fence }) => fence)).toEqual(seen.map(({ fence }) => fence).toSorted((a, b) => a - b))
+    expect(new Set(seen.map(({ fence }) => fence)).size).toBe(3)
+  })
+
   it('a break touches only the hold with that fence, not the thief that has its key', async () => {
     const [operator, holder, thief] = [remote(), near(), near()]
     const granted = await holder.claim('robbed')
-    await thief.claim('warm', { resource: 'other' })
-    await operator.claim('warm', { resource: 'third' })
+    await warmUp(thief)
+    await warmUp(operator)
     proxy.delayMs = 500
     const { down } = proxy.bytes
     const fence = granted.status === 'granted' ? granted.fence : 0
     const breaking = operator.connection.evict('door', fence)
-    await eventually('the look', () => proxy.bytes.down > down)
+    await looked(down)
     expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
     expect(await breaking).toEqual([])
     expect(await holders()).toEqual(['thief'])
@@ -221,11 +294,12 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     { what: 'a block of fences', beat: { block: 1024 } },
   ]
   it.each(beats)('$what of a hold that is stolen meanwhile is not given', async ({ beat }) => {
+    const silence = silenceableWatches()
     const [robbed, thief] = [remote(), near()]
     await robbed.claim('robbed')
     // So the line is watched from now on, and not in the middle of what is counted.
     await robbed.claim('waits')
-    await thief.claim('warm', { resource: 'other' })
+    await warmUp(thief)
     const plain = { resource: 'door', id: 'robbed', leaseMs: MINUTE, presenceMs: MINUTE }
     await robbed.connection.pulse([plain])
     const before = proxy.bytes.up
@@ -236,6 +310,8 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     const pulsed = robbed.connection.pulse([{ ...plain, ...beat }])
     // The renewal and the look at the line, and then the change, which is held back.
     await eventually('the change', () => proxy.bytes.up > up + pulseBytes + 100)
+    // Otherwise a watch would tell of the theft before the answer to the change.
+    silence()
     expect(await thief.claim('thief', { mode: 'steal' })).toMatchObject({ status: 'granted' })
     expect(await pulsed).toEqual([{ status: 'gone' }])
     expect(await holders()).toEqual(['thief'])
@@ -270,7 +346,7 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
 
   it.each(['queue', 'try', 'steal'] as const)('a claim (%s) whose answer was lost is found', async (mode) => {
     const ours = remote({ requestTimeout: '1s', stallTimeout: '1s' })
-    await ours.claim('warm', { resource: 'other' })
+    await warmUp(ours)
     proxy.mode = 'lose replies'
     await expect(ours.claim('lost', { mode })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     proxy.mode = 'pass'
@@ -303,10 +379,12 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     await eventually('the grants', () => doors.every((door) => has(ours, 'granted', `waits ${door}`)))
   })
 
-  it('every claim hears of the end of the lease', async () => {
+  it.each(['a watch', 'a renewal'])('every claim hears of the end of the lease by %s', async (by) => {
+    const silence = silenceableWatches()
     const ours = near({ ttl: '2s' })
     await ours.claim('held')
     await ours.claim('waits')
+    if (by === 'a renewal') silence()
     const key = (await server.ctl('get', '--prefix', '--keys-only', 'holdfast/default/clients/')).trim()
     await server.ctl('lease', 'revoke', key.slice(key.lastIndexOf('/') + 1))
     await eventually('the losses', () => ['held', 'waits'].every((id) => has(ours, 'lost', id)))

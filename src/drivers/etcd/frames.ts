@@ -1,4 +1,6 @@
 const HEADER_BYTES = 5
+/** Far more than etcd sends, and little enough to keep in memory. */
+const MOST_BYTES = 256 * 1024 * 1024
 
 /** A message as gRPC sends it: not compressed, and its length before it. */
 export function grpcFrame(message: Buffer): Buffer {
@@ -23,7 +25,7 @@ export class MessageSplitter {
     const messages: Buffer[] = []
     while (this.#length >= this.#needed) {
       const bytes = this.#joined()
-      const end = HEADER_BYTES + bytes.readUInt32BE(1)
+      const end = HEADER_BYTES + lengthOf(bytes)
       const isComplete = bytes.length >= end
       if (isComplete) messages.push(bytes.subarray(HEADER_BYTES, end))
       this.#keep(isComplete ? bytes.subarray(end) : bytes, isComplete ? HEADER_BYTES : end)
@@ -41,4 +43,11 @@ export class MessageSplitter {
     this.#length = rest.length
     this.#needed = needed
   }
+}
+
+function lengthOf(bytes: Buffer): number {
+  if (bytes[0] !== 0) throw new RangeError('A message is compressed, which was not asked for')
+  const length = bytes.readUInt32BE(1)
+  if (length > MOST_BYTES) throw new RangeError(`A message of ${length} bytes is too large`)
+  return length
 }

@@ -1,6 +1,6 @@
 import type { Cancel, Env } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
-import type { GrpcCall } from './channel.js'
+import type { GrpcCall } from './call.js'
 import { EtcdError } from './errors.js'
 import type { EtcdLink } from './link.js'
 import { encode } from './requests.js'

@@ -1,7 +1,8 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached } from '../../base/env.js'
 import { nothing } from '../../base/nothing.js'
-import { EtcdChannel, type GrpcCall, type GrpcListener } from './channel.js'
+import type { GrpcCall, GrpcListener } from './call.js'
+import { EtcdChannel } from './channel.js'
 import { asMaybeDone, EtcdError } from './errors.js'
 import type { LinkSettings } from './options.js'
 import { encode } from './requests.js'
@@ -108,13 +109,13 @@ export class EtcdLink {
   /** Connects, unless that is under way. */
   connect(): void {
     if (this.#connection || this.#isRetrying || this.#isClosed) return
-    const { hosts, tls, stallTimeoutMs, env } = this.#settings
+    const { hosts, tls, stallTimeoutMs, lastStreamId, env } = this.#settings
     const host = hosts.next()
     try {
       // Outside the async context of the caller: the connection serves all callers.
       this.#connection = detached(() => {
         const connection: EtcdChannel = new EtcdChannel(
-          { host, tls, stallTimeoutMs, env },
+          { host, tls, stallTimeoutMs, lastStreamId, env },
           { onOpen: () => void this.#onOpen(connection), onEnd: (reason) => this.#onEnd(connection, reason) },
         )
         return connection
@@ -140,7 +141,8 @@ export class EtcdLink {
     } catch (error) {
       const reason = error as EtcdError
       // Wrong credentials stay wrong: everybody is told at once.
-      if (!reason.maybeDone) for (const call of [...this.#calls]) if (!call.isSent) call.fail(reason)
+      if (!reason.maybeDone && !connection.isEnded)
+        for (const call of [...this.#calls]) if (!call.isSent) call.fail(reason)
       return connection.end(reason)
     }
     if (connection.isEnded || connection !== this.#connection) return
@@ -181,6 +183,8 @@ export class EtcdLink {
       void this.#renewToken(connection)
       return false
     }
+    // The server ended the connection before it looked at the call: the next one is asked.
+    if (connection.isEnded && !error.maybeDone) return false
     // This server is cut off from the others.
     if (error.message.includes(NO_LEADER)) connection.end(error)
     return true

@@ -1,10 +1,11 @@
-import type { SecureClientSessionOptions } from 'node:http2'
+import type { ConnectionOptions } from 'node:tls'
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import { HostRing } from '../hosts.js'
 import { parseEtcdServers } from './hosts.js'
+import { LARGEST_UINT31 } from './http2/frames.js'
 
 export interface EtcdOptions {
   /** How long a request waits for its answer, also while there is no connection. Default: 3 s. */
@@ -19,7 +20,7 @@ export interface EtcdOptions {
   /** Of the user. */
   password?: string | undefined
   /** `true`, or options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). Default: no TLS. */
-  tls?: boolean | SecureClientSessionOptions | undefined
+  tls?: boolean | ConnectionOptions | undefined
   /** Time, timers and randomness other than the machine's, for simulations. */
   env?: Env | undefined
 }
@@ -38,10 +39,12 @@ const DEFAULT_STALL_TIMEOUT_MS = 2000
 
 export interface LinkSettings {
   readonly hosts: HostRing
-  readonly tls: SecureClientSessionOptions | null
+  readonly tls: ConnectionOptions | null
   readonly user: { readonly name: string; readonly password: string } | null
   readonly requestTimeoutMs: number
   readonly stallTimeoutMs: number
+  /** A connection whose streams have had all numbers up to this one is followed by another. */
+  readonly lastStreamId: number
   readonly env: Env
 }
 
@@ -56,6 +59,7 @@ export function linkSettings(servers: string, options: EtcdOptions): LinkSetting
     user: username === undefined || password === undefined ? null : { name: username, password },
     requestTimeoutMs: toMs(requestTimeout, { name: 'requestTimeout', minMs: 1 }),
     stallTimeoutMs: toMs(stallTimeout, { name: 'stallTimeout', minMs: 1 }),
+    lastStreamId: LARGEST_UINT31,
     env,
   }
 }

@@ -1,4 +1,6 @@
-const FIRST_BYTES = 128
+/** Enough for most requests. */
+const FIRST_BYTES = 512
+const LONGEST_VARINT = 10
 const VARINT = 0
 const FIXED_64 = 1
 const DELIMITED = 2
@@ -17,35 +19,59 @@ export class ProtoWriter {
   }
 
   bytes(field: number, value: Uint8Array): this {
-    return value.length === 0 ? this : this.#delimited(field, value)
+    const { length } = value
+    if (length === 0) return this
+    this.#start(field, length)
+    this.#bytes.set(value, this.#length)
+    this.#length += length
+    return this
   }
 
   text(field: number, value: string): this {
-    return value === '' ? this : this.#delimited(field, Buffer.from(value))
+    if (value === '') return this
+    const length = Buffer.byteLength(value)
+    this.#start(field, length)
+    this.#bytes.write(value, this.#length)
+    this.#length += length
+    return this
   }
 
-  /** A message inside this one, also if it is empty. */
+  /** A message inside this one, also if it is empty. `write` must not keep the writer. */
   message(field: number, write: (out: ProtoWriter) => void): this {
-    const inner = new ProtoWriter()
-    write(inner)
-    return this.#delimited(field, inner.finish())
+    this.#start(field, 0)
+    const start = this.#length
+    write(this)
+    this.#setLength(start, this.#length - start)
+    return this
   }
 
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  #delimited(field: number, value: Uint8Array): this {
+  /** The head of a field of so many bytes, for which there is room then. */
+  #start(field: number, length: number): void {
     this.#varint((field << 3) | DELIMITED)
-    this.#varint(value.length)
-    this.#reserve(value.length)
-    this.#bytes.set(value, this.#length)
-    this.#length += value.length
-    return this
+    this.#varint(length)
+    this.#reserve(length)
+  }
+
+  /** Most messages are short: their length has the one byte that `#start` has left for it. */
+  #setLength(start: number, length: number): void {
+    if (length < 0x80) {
+      this.#bytes[start - 1] = length
+      return
+    }
+    const inner = Buffer.from(this.#bytes.subarray(start, start + length))
+    this.#length = start - 1
+    this.#varint(length)
+    this.#reserve(length)
+    this.#bytes.set(inner, this.#length)
+    this.#length += length
   }
 
   #varint(value: number | bigint): void {
-    this.#reserve(10)
+    this.#reserve(LONGEST_VARINT)
     if (typeof value === 'bigint') return this.#long(value)
     let rest = value
     while (rest >= 0x80) {
@@ -55,13 +81,15 @@ export class ProtoWriter {
     this.#bytes[this.#length++] = rest
   }
 
+  /** In two halves, because operations on a bigint allocate one. */
   #long(value: bigint): void {
-    let rest = BigInt.asUintN(64, value)
-    while (rest >= 0x80n) {
-      this.#bytes[this.#length++] = Number(rest & 0x7fn) | 0x80
-      rest >>= 7n
+    let [low, high] = [Number(BigInt.asUintN(32, value)), Number(BigInt.asUintN(32, value >> 32n))]
+    while (high > 0 || low >= 0x80) {
+      this.#bytes[this.#length++] = (low & 0x7f) | 0x80
+      low = ((low >>> 7) | (high << 25)) >>> 0
+      high >>>= 7
     }
-    this.#bytes[this.#length++] = Number(rest)
+    this.#bytes[this.#length++] = low
   }
 
   #reserve(count: number): void {
@@ -75,16 +103,20 @@ export class ProtoWriter {
 /** Reads one protobuf message, field by field: `for (let f = r.next(); f !== 0; f = r.next())`. */
 export class ProtoReader {
   readonly #bytes: Buffer
-  #at = 0
+  #at: number
+  readonly #end: number
   #type = VARINT
 
-  constructor(bytes: Buffer) {
+  /** Of all bytes, or of those from `start` to before `end`. */
+  constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.#bytes = bytes
+    this.#at = start
+    this.#end = end
   }
 
   /** The number of the next field; 0: there is none. Its value has to be read or skipped. */
   next(): number {
-    if (this.#at >= this.#bytes.length) return 0
+    if (this.#at >= this.#end) return 0
     const tag = this.#varint()
     this.#type = tag & 7
     return tag >>> 3
@@ -95,36 +127,55 @@ export class ProtoReader {
     return this.#varint()
   }
 
+  /** A number of 64 bits. In parts of 28 bits, because operations on a bigint allocate one. */
   long(): bigint {
-    let value = 0n
-    for (let shift = 0n; ; shift += 7n) {
+    const parts = [0, 0, 0]
+    for (let bits = 0; bits < 7 * LONGEST_VARINT; bits += 7) {
       const byte = this.#byte()
-      value |= BigInt(byte & 0x7f) << shift
-      if (byte < 0x80) return BigInt.asIntN(64, value)
+      const part = Math.floor(bits / 28)
+      parts[part] = (parts[part] ?? 0) | ((byte & 0x7f) << (bits % 28))
+      if (byte >= 0x80) continue
+      const [low = 0, middle = 0, high = 0] = parts
+      return BigInt.asIntN(64, (BigInt(high * 2 ** 28 + middle) << 28n) | BigInt(low))
     }
+    throw new RangeError('A number is too long')
   }
 
   bytes(): Buffer {
-    const length = this.#varint()
-    if (this.#at + length > this.#bytes.length) throw new RangeError('The message ends too early')
-    this.#at += length
-    return this.#bytes.subarray(this.#at - length, this.#at)
+    const end = this.#endOfValue()
+    const bytes = this.#bytes.subarray(this.#at, end)
+    this.#at = end
+    return bytes
   }
 
   text(): string {
-    return String(this.bytes())
+    const end = this.#endOfValue()
+    const text = this.#bytes.toString('utf8', this.#at, end)
+    this.#at = end
+    return text
   }
 
   message(): ProtoReader {
-    return new ProtoReader(this.bytes())
+    const end = this.#endOfValue()
+    const message = new ProtoReader(this.#bytes, this.#at, end)
+    this.#at = end
+    return message
   }
 
   skip(): void {
     if (this.#type === VARINT) this.#varint()
-    else if (this.#type === DELIMITED) this.bytes()
+    else if (this.#type === DELIMITED) this.#at = this.#endOfValue()
     else if (this.#type === FIXED_64) this.#at += 8
     else if (this.#type === FIXED_32) this.#at += 4
     else throw new RangeError(`A field has the unknown type ${this.#type}`)
+  }
+
+  /** Where the value ends whose length comes next. */
+  #endOfValue(): number {
+    const length = this.#varint()
+    const end = this.#at + length
+    if (end > this.#end) throw new RangeError('The message ends too early')
+    return end
   }
 
   #varint(): number {
@@ -138,7 +189,7 @@ export class ProtoReader {
 
   #byte(): number {
     const byte = this.#bytes[this.#at++]
-    if (byte === undefined) throw new RangeError('The message ends too early')
+    if (byte === undefined || this.#at > this.#end) throw new RangeError('The message ends too early')
     return byte
   }
 }

@@ -87,19 +87,19 @@ export function writeTransaction(out: ProtoWriter, transaction: EtcdTransaction)
 }
 
 function writeCompare(out: ProtoWriter, { key, end, target, is, value }: KeyCompare): void {
-  out.int(1, RESULTS[is]).int(2, TARGETS[target]).bytes(3, toBytes(key))
+  writeKey(out.int(1, RESULTS[is]).int(2, TARGETS[target]), 3, key)
   const isNumber = typeof value === 'number' || typeof value === 'bigint'
   if (isNumber) out.int(VALUE_FIELDS[target], value)
-  else out.bytes(VALUE_FIELDS[target], toBytes(value))
-  if (end !== undefined) out.bytes(END_FIELD, toBytes(end))
+  else writeKey(out, VALUE_FIELDS[target], value)
+  if (end !== undefined) writeKey(out, END_FIELD, end)
 }
 
 function writeOperation(out: ProtoWriter, operation: Operation): void {
   out.message(OPERATION_FIELDS[operation.type], (inner) => {
     if (operation.type === 'txn') return writeTransaction(inner, operation)
-    inner.bytes(1, toBytes(operation.key))
-    if (operation.type === 'put') inner.bytes(2, toBytes(operation.value)).int(3, operation.lease ?? 0n)
-    else if (operation.end !== undefined) inner.bytes(2, toBytes(operation.end))
+    writeKey(inner, 1, operation.key)
+    if (operation.type === 'put') writeKey(inner, 2, operation.value).int(3, operation.lease ?? 0n)
+    else if (operation.end !== undefined) writeKey(inner, 2, operation.end)
     if (operation.type === 'range') writeRange(inner, operation)
   })
 }
@@ -114,6 +114,6 @@ function writeRange(
   out.int(8, keysOnly)
 }
 
-export function toBytes(key: Key): Uint8Array {
-  return typeof key === 'string' ? Buffer.from(key) : key
+export function writeKey(out: ProtoWriter, field: number, key: Key): ProtoWriter {
+  return typeof key === 'string' ? out.text(field, key) : out.bytes(field, key)
 }

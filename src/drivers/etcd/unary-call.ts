@@ -1,5 +1,6 @@
 import { nothing } from '../../base/nothing.js'
-import type { EtcdChannel, GrpcCall } from './channel.js'
+import type { GrpcCall } from './call.js'
+import type { EtcdChannel } from './channel.js'
 import { EtcdError } from './errors.js'
 
 /** How often a call is sent again because its token was refused. */

@@ -1,6 +1,6 @@
-import type { GrpcCall } from './channel.js'
+import type { GrpcCall } from './call.js'
 import type { EtcdLink } from './link.js'
-import { encode, type Key, toBytes } from './requests.js'
+import { encode, type Key, writeKey } from './requests.js'
 import { type KeyEvent, readWatch, type WatchAnswer } from './responses.js'
 
 const WATCH = '/etcdserverpb.Watch/Watch'
@@ -81,8 +81,8 @@ export class WatchStream {
   #create(id: number, { key, end, from }: OpenWatch): void {
     const request = encode((out) =>
       out.message(1, (inner) => {
-        inner.bytes(1, toBytes(key))
-        if (end !== undefined) inner.bytes(2, toBytes(end))
+        writeKey(inner, 1, key)
+        if (end !== undefined) writeKey(inner, 2, end)
         inner.int(3, from).int(7, id)
       }),
     )

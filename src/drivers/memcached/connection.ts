@@ -1,6 +1,7 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Cancel, Env } from '../../base/env.js'
+import { plainSocket } from '../plain-socket.js'
 import { MemcachedError } from './errors.js'
 import { type MetaReply, type Reply, ReplyReader } from './replies.js'
 
@@ -49,9 +50,11 @@ export class MemcachedLink {
   constructor(options: MemcachedLinkOptions, onEnd: (error: MemcachedError) => void) {
     this.#options = options
     const { host, port, tls } = options
-    this.#socket = tls ? connectTls({ host, port, servername: host, ...tls }) : connectTcp({ host, port })
+    const onData = (chunk: Buffer): void => this.#onData(chunk)
+    this.#socket = tls
+      ? connectTls({ host, port, servername: host, ...tls }).on('data', onData)
+      : plainSocket({ host, port }, onData)
     this.#socket.setNoDelay(true)
-    this.#socket.on('data', (chunk) => this.#onData(chunk))
     this.#socket.on('error', (error) => this.#fail(error.message, error))
     this.#socket.on('close', () => this.#fail('the server closed the connection'))
     this.#onEnd = onEnd
@@ -109,6 +112,7 @@ export class MemcachedLink {
       this.#answered++
       this.#answer(pending, reply)
     }
+    this.#reader.keepRest()
     if (!this.#isIdle || this.#failure) return
     this.#pending = []
     this.#answered = 0

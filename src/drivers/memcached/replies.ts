@@ -14,19 +14,28 @@ export interface MetaReply {
 /** A complete reply. `failure`: the server's words, where it answered with an error. */
 export type Reply = { readonly failure: string } | MetaReply | readonly string[]
 
+const NOTHING = Buffer.alloc(0)
 const NEWLINE = 10
 const CRLF_BYTES = 2
 const FAILURE = /^(?:ERROR|CLIENT_ERROR|SERVER_ERROR|BUSY)\b/
 
 /** Cuts what the server sends into replies. */
 export class ReplyReader {
-  #buffer: Buffer = Buffer.alloc(0)
+  #buffer: Buffer = NOTHING
   #at = 0
   #lines: string[] = []
 
+  /** The chunk must stay as it is until `keepRest`. */
   add(chunk: Buffer): void {
     const rest = this.#buffer.length - this.#at
     this.#buffer = rest === 0 ? chunk : Buffer.concat([this.#buffer.subarray(this.#at), chunk])
+    this.#at = 0
+  }
+
+  /** Copies what is not read yet. */
+  keepRest(): void {
+    const rest = this.#buffer.subarray(this.#at)
+    this.#buffer = rest.length === 0 ? NOTHING : Buffer.from(rest)
     this.#at = 0
   }
 

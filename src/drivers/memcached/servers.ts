@@ -23,7 +23,7 @@ function parseServer(text: string, servers: string): MemcachedAddress {
   const number = port === undefined ? DEFAULT_PORT : Number(port)
   if (host === undefined || number < 1 || number > 65_535)
     throw invalid(
-      `'${text}' in '${servers}' is no server; write host:port, with commas between servers and brackets around IPv6 addresses`,
+      `'${text}' in '${servers}' is not a server; write host:port, with commas between servers and brackets around IPv6 addresses`,
     )
   return { host, port: number }
 }

@@ -18,6 +18,6 @@ function serverOf(text: string, servers: string): Host {
   const host = parseHost(text, DEFAULT_PORT)
   if (host) return host
   throw invalid(
-    `'${text}' in '${servers}' is no server: write host:port, with commas between servers and brackets around IPv6 addresses`,
+    `'${text}' in '${servers}' is not a server: write host:port, with commas between servers and brackets around IPv6 addresses`,
   )
 }

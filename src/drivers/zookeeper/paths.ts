@@ -16,7 +16,7 @@ export function checkPath(path: string, isSequential = false): string {
   const invalidPart = isSequential ? INVALID_PREFIX : INVALID
   if (path === '/' || (path.startsWith('/') && !invalidPart.test(path))) return path
   throw invalid(
-    `'${path}' is no ZooKeeper path: it must begin with a slash, must not end with one, and must have no empty, '.' or '..' part and no control characters`,
+    `'${path}' is not a ZooKeeper path: it must begin with a slash, must not end with one, and must have no empty, '.' or '..' part and no control characters`,
   )
 }
 

@@ -95,7 +95,10 @@ export class ZooKeeperSession implements ConnectionListener {
   onEvent(event: WatcherEvent): void {
     const fired = this.watches.take(event)
     if (!fired) return
-    for (const listener of fired.listeners) tell(listener, { type: fired.type, path: event.path })
+    for (const listener of fired.listeners) {
+      const isLate = this.watches.wasSetAgain(listener)
+      tell(listener, { type: fired.type, path: event.path, ...(isLate && { wasSetAgain: true }) })
+    }
   }
 
   onSilence(): void {

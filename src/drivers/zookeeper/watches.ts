@@ -5,6 +5,11 @@ import type { SetWatches, WatcherEvent } from './records.js'
 export interface WatchEvent {
   readonly type: 'created' | 'deleted' | 'changed' | 'children'
   readonly path: string
+  /**
+   * The watch was set again on a new connection. Then `changed` may also mean that the node was
+   * removed and made anew meanwhile.
+   */
+  readonly wasSetAgain?: boolean
 }
 
 /** Called once, at the next change; set another watch to hear of later ones. Must not throw. */
@@ -37,6 +42,7 @@ export class ZooKeeperWatches {
     exists: new Map(),
     children: new Map(),
   }
+  readonly #setAgain = new WeakSet<WatchListener>()
 
   get size(): number {
     return Object.values(this.#listeners).reduce((sum, paths) => sum + paths.size, 0)
@@ -60,6 +66,10 @@ export class ZooKeeperWatches {
     }
   }
 
+  wasSetAgain(listener: WatchListener): boolean {
+    return this.#setAgain.has(listener)
+  }
+
   /** Takes out the watches that an event fires. */
   take(event: WatcherEvent): { type: WatchEvent['type']; listeners: Iterable<WatchListener> } | null {
     const fires = FIRES[event.kind]
@@ -81,7 +91,8 @@ export class ZooKeeperWatches {
     let part = emptyPart(relativeZxid)
     let bytes = 0
     for (const kind of ['data', 'exists', 'children'] as const) {
-      for (const path of this.#listeners[kind].keys()) {
+      for (const [path, listeners] of this.#listeners[kind]) {
+        for (const listener of listeners) this.#setAgain.add(listener)
         part[kind].push(path)
         bytes += Buffer.byteLength(path)
         if (bytes < MOST_PATH_BYTES) continue

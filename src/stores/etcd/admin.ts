@@ -38,7 +38,7 @@ export class EtcdAdmin {
     const views: ClaimView[] = []
     for (const row of holds) {
       if (!(await this.#change([same(row)], [{ type: 'delete', key: row.key }]))) continue
-      this.#space.loseOwn(resource, row.key)
+      this.#space.loseOwn(resource, row)
       views.push(this.#view(resource, row, true))
     }
     return views
@@ -60,7 +60,7 @@ export class EtcdAdmin {
         value: rows.pinRevision,
       }
       if (await this.#change([...compare, pin], [{ type: 'delete', key: row.key }])) {
-        this.#space.loseOwn(resource, row.key)
+        this.#space.loseOwn(resource, row)
         return [this.#view(resource, row, false)]
       }
     }

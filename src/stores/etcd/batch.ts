@@ -36,13 +36,13 @@ export class TransactionBatch {
   #flush(): void {
     const entries = this.#entries
     this.#entries = []
-    for (let from = 0; from < entries.length; from += MOST_IN_ONE)
-      void this.#send(entries.slice(from, from + MOST_IN_ONE))
-  }
-
-  async #send(entries: readonly Entry[]): Promise<void> {
     const [only] = entries
     if (entries.length === 1 && only) return this.#sendAlone(only)
+    for (let from = 0; from < entries.length; from += MOST_IN_ONE)
+      void this.#sendTogether(entries.slice(from, from + MOST_IN_ONE))
+  }
+
+  async #sendTogether(entries: readonly Entry[]): Promise<void> {
     try {
       const success = entries.map(({ transaction }) => ({ type: 'txn', ...transaction }) as const)
       const { header, results } = await this.#client.transaction({ success })
@@ -54,17 +54,17 @@ export class TransactionBatch {
       // One of them was refused, and with it all: each has to hear its own error.
       const isRefused = error instanceof EtcdError && !error.maybeDone && error.code !== 'CLOSED'
       for (const entry of entries)
-        if (isRefused) void this.#sendAlone(entry)
+        if (isRefused) this.#sendAlone(entry)
         else entry.reject(error)
     }
   }
 
-  async #sendAlone({ transaction, resolve, reject }: Entry): Promise<void> {
-    try {
-      const { succeeded, results, header } = await this.#client.transaction(transaction)
-      resolve({ succeeded, results, revision: header.revision })
-    } catch (error) {
-      reject(error)
-    }
+  #sendAlone({ transaction, resolve, reject }: Entry): void {
+    this.#client
+      .transaction(transaction)
+      .then(
+        ({ succeeded, results, header }) => resolve({ succeeded, results, revision: header.revision }),
+        reject,
+      )
   }
 }

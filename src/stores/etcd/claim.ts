@@ -100,11 +100,20 @@ export class EtcdClaim implements SessionClaim {
   prepare(lease: bigint, offset: number): Operation {
     const hex = lease.toString(16)
     const attempt = this.#space.session.newAttempt()
-    const key = `${this.#space.names.claims(this.request.resource)}${hex}-${attempt}`
+    const number = this.line.takeNumber(attempt)
+    const key = `${this.#space.names.claims(this.request.resource)}${hex}-${number}`
     return this.#write(key, lease, {
       ...this.#newValue(lease, attempt),
       ...(offset > 0 && { offset }),
     })
+  }
+
+  /**
+   * What was prepared is a new key: where it is there already, because the hold was stolen, the
+   * write would take that one's place.
+   */
+  get isNew(): KeyCompare {
+    return { key: this.#pending?.key ?? '', target: 'create', is: '=', value: 0 }
   }
 
   /** The write that takes over the key, and so the place, of another claim, with that size. */
@@ -119,9 +128,10 @@ export class EtcdClaim implements SessionClaim {
   onKey(createRevision: number, modRevision: number): void {
     const pending = this.#pending
     if (!pending || this.#state === 'gone') return
+    const { key, value } = pending
     const before = this.#row
     this.#pending = null
-    this.#row = { ...pending, createRevision, modRevision, isOwn: true }
+    this.#row = { key, value, createRevision, modRevision, isOwn: true }
     if (this.#state === 'new') this.#state = 'waiting'
     if (before && before.key !== this.#row.key) this.line.forget(this, before.key)
     this.line.add(this, this.#row)
@@ -215,10 +225,7 @@ export class EtcdClaim implements SessionClaim {
       if (!row || before === 'gone') break
       // From now on the end of the key is not a loss.
       this.#state = 'gone'
-      const hasLeft = await this.#remove(row).catch((error) => {
-        this.#state = before
-        throw error
-      })
+      const hasLeft = await this.#remove(row, before)
       if (hasLeft) {
         this.line.remove(this, row.key)
         this.#finish()
@@ -267,11 +274,17 @@ export class EtcdClaim implements SessionClaim {
     if (!this.#isAbandoned) this.#space.push({ type, resource, id })
   }
 
-  async #remove(row: EtcdRow): Promise<boolean> {
+  /** `before`: its state if that fails. */
+  async #remove(row: EtcdRow, before: EtcdClaimState): Promise<boolean> {
     const { batch } = this.#space
     const tidy = tidyOperations(this.#space.names, this.line, row)
     const success = [{ type: 'delete', key: row.key } as const, ...tidy]
-    return (await batch.run({ compare: [this.#mine()], success })).succeeded
+    try {
+      return (await batch.run({ compare: [this.#mine()], success })).succeeded
+    } catch (error) {
+      this.#state = before
+      throw error
+    }
   }
 
   /** Writes another value into its key. false: the key is not this claim's any more. */

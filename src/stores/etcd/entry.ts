@@ -50,7 +50,8 @@ export class EtcdEntry {
   async #settled(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
     const { line, request } = claim
     if (claim.state === 'waiting' && claim.row) {
-      await line.reached(claim.row.createRevision)
+      const reached = line.reached(claim.row.createRevision)
+      if (reached) await reached
       if (!claim.isAccepted && !line.rows.agrees(request))
         return { reason: 'capacity', capacity: line.rows.capacity ?? request.capacity }
       claim.isAccepted = true
@@ -61,6 +62,7 @@ export class EtcdEntry {
     }
     if (claim.state !== 'waiting') return null
     if (request.mode === 'try') return { reason: 'busy' }
+    if (isTooMany(claim)) return { reason: 'full' }
     line.watch()
     return null
   }
@@ -69,4 +71,13 @@ export class EtcdEntry {
     await claim.leave()
     return { status: 'refused', ...why }
   }
+}
+
+/**
+ * Whether too many wait ahead of a claim that has just joined. Each claim sees those ahead of it,
+ * so of many that join at once only as many stay as may.
+ */
+function isTooMany({ row, line, request, expiry }: EtcdClaim): boolean {
+  const { maxWaiters } = request
+  return maxWaiters !== undefined && row !== null && !expiry.hasWaited && line.rows.ahead(row) >= maxWaiters
 }

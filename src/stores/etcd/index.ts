@@ -1,4 +1,4 @@
-import type { SecureClientSessionOptions } from 'node:http2'
+import type { ConnectionOptions } from 'node:tls'
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
@@ -29,7 +29,7 @@ export interface EtcdStoreOptions {
   /** Of the user. */
   password?: string | undefined
   /** `true`, or options of `node:tls`. Default: no TLS. */
-  tls?: boolean | SecureClientSessionOptions | undefined
+  tls?: boolean | ConnectionOptions | undefined
   /** How long a request waits for its answer. Default: 3 s. */
   requestTimeout?: Duration | undefined
   /**

@@ -73,9 +73,10 @@ export class LineJoins {
       const lease = typeof ready === 'bigint' ? ready : await ready
       for (const claim of claims) claim.checkWanted()
       const puts = this.#puts(claims, lease)
+      const compare = [session.guard, ...claims.map(({ isNew }) => isNew)]
       const reads = this.#line.isWatched ? [] : [this.#space.listing(this.#line.resource)]
       try {
-        const answer = await batch.run({ compare: [session.guard], success: [...puts, ...reads] })
+        const answer = await batch.run({ compare, success: [...puts, ...reads] })
         if (answer.succeeded) return this.#entered(claims, answer.revision, answer.results[puts.length]?.keys)
       } catch (error) {
         if (isUncertain(error)) for (const claim of claims) claim.isUncertain = true

@@ -81,6 +81,11 @@ export class LineRows {
     return this.claims[this.holdCount]?.key === row.key
   }
 
+  /** How many claims wait ahead of it. */
+  ahead({ key }: EtcdRow): number {
+    return this.claims.findIndex((claim) => claim.key === key) - this.holdCount
+  }
+
   /** Whether a claim with the capacity that it declares can be in the line. */
   agrees(request: { capacity: number; permits: number }): boolean {
     const capacity = this.capacity ?? request.capacity

@@ -7,6 +7,9 @@ import { LineRows } from './line-rows.js'
 import type { EtcdRow } from './rows.js'
 import type { EtcdSpace } from './space.js'
 
+/** The number of a key that is used again; those of attempts begin with 1. */
+const FIRST_NUMBER = '0'
+
 /** Most holds end before that. Only a line in which one lasts longer, or one waits, is watched. */
 const WATCH_AFTER_MS = 50
 
@@ -32,6 +35,7 @@ export class EtcdLine {
   /** The keys that this client has removed, while `rows` still shows them. */
   readonly #removed = new Set<string>()
   readonly #waiters = new Set<() => void>()
+  #isFirstNumberTaken = false
   #users = 0
   #stopWatching: (() => void) | null = null
   #cancelTimer: Cancel | null = null
@@ -59,6 +63,18 @@ export class EtcdLine {
     if (--this.#users > 0) return
     this.#stop()
     this.#onEmpty()
+  }
+
+  /**
+   * The number in the key of a new claim. While this client has no other claim in the line, always
+   * the same one: the servers keep the names of removed keys until they compact, and would go
+   * through all of them whenever the line is read. Later claims get numbers of their own, as the
+   * copy of the line may still show the earlier ones.
+   */
+  takeNumber(attempt: string): string {
+    if (this.#isFirstNumberTaken) return attempt
+    this.#isFirstNumberTaken = true
+    return FIRST_NUMBER
   }
 
   own(key: string): EtcdClaim | undefined {
@@ -117,8 +133,12 @@ export class EtcdLine {
     return this.#reading
   }
 
-  /** Resolves when everything up to `revision` is known. */
-  async reached(revision: number): Promise<void> {
+  /** Resolves when everything up to `revision` is known; null: it is. */
+  reached(revision: number): Promise<void> | null {
+    return this.revision < revision ? this.#reached(revision) : null
+  }
+
+  async #reached(revision: number): Promise<void> {
     // After a lost answer it may not have been read at all.
     if (this.revision === 0) await this.read()
     while (this.revision < revision && this.#users > 0) {

@@ -5,6 +5,7 @@ import { TransactionBatch } from './batch.js'
 import { EtcdLine } from './line.js'
 import { LineRows } from './line-rows.js'
 import type { EtcdNames } from './names.js'
+import type { EtcdRow } from './rows.js'
 import { EtcdSession } from './session.js'
 
 interface EtcdSpaceSettings {
@@ -39,9 +40,10 @@ export class EtcdSpace {
     this.batch = new TransactionBatch(client)
   }
 
-  /** A claim of this client with that key is gone. */
-  loseOwn(resource: string, key: string): void {
-    this.#lines.get(resource)?.own(key)?.lose()
+  /** That claim is gone; it may be one of this client. */
+  loseOwn(resource: string, row: EtcdRow): void {
+    const claim = this.#lines.get(resource)?.own(row.key)
+    if (claim?.owns(row)) claim.lose()
   }
 
   line(resource: string): EtcdLine {

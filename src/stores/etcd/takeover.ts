@@ -31,7 +31,7 @@ export async function tryJoin(space: EtcdSpace, claim: EtcdClaim): Promise<Refus
     const put = claim.prepare(lease, 0)
     const listing = space.listing(resource)
     const answer = await write(space, claim, {
-      compare: [session.guard, isAsBefore],
+      compare: [session.guard, claim.isNew, isAsBefore],
       success: [put, listing],
       failure: [listing],
     })
@@ -75,6 +75,7 @@ export async function steal(space: EtcdSpace, claim: EtcdClaim): Promise<Refusal
     const removed = holds.filter((row) => row !== place)
     const removals = removed.map(({ key }): Operation => ({ type: 'delete', key }))
     const unchanged = [...holds.map(sameKey), ...sameHolders(space, resource, rows, revision)]
+    if (!place) unchanged.push(claim.isNew)
     if (await takePlace(space, claim, { put, place, taken: holds, unchanged, removals })) return null
   }
   throw askAgain(`The holds of '${resource}' changed too often to be stolen`)

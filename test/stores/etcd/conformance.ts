@@ -9,7 +9,11 @@ const CLOSE = 'what a client has ends with its connection, which revokes its lea
 /** Longer than the leases that the cases rely on while the store cannot be reached. */
 const TTL = '8s'
 
-const SKIPS: Skips = {
+export const ETCD_LIMITS = {
+  fixedFences: 'fences are revisions of the cluster, which nobody can choose',
+} as const
+
+export const ETCD_SKIPS: Skips = {
   'each hold has the lease that was asked for': `${LEASE}, and this case asks for a minute`,
   'extend gives at least that much from now, and never shortens': `${LEASE}, and this case extends by 20 s`,
   'promotion refreshes nothing: only the own pulse of a claim starts its lease': `${LEASE}, and this case wants two minutes`,
@@ -41,14 +45,14 @@ export function runCasesOnEtcd(
 
     const subject = {
       name: title,
-      fixedFences: 'fences are revisions of the cluster, which nobody can choose',
+      ...ETCD_LIMITS,
       async open() {
         const root = `conformance-${place++}/`
         const url = `etcd://${servers.address}?root=${root}&ttl=${TTL}`
         return { store: () => etcd(servers.address, { root, ttl: TTL }), url, dispose: async () => {} }
       },
     }
-    runCases(subject, share, SKIPS)
-    runStrictCases(subject, strict, SKIPS)
+    runCases(subject, share, ETCD_SKIPS)
+    runStrictCases(subject, strict, ETCD_SKIPS)
   })
 }
