@@ -6,6 +6,7 @@ export type ErrorCode =
   | 'ACQUIRE_TIMEOUT'
   | 'ABORTED'
   | 'CANCELLED'
+  | 'LINE_FULL'
   | 'HOLD_LOST'
   | 'NOT_HELD'
   | 'STALE_FENCE'

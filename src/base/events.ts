@@ -12,10 +12,19 @@ export type Primitive =
 
 /**
  * How a request ended. `granted`: it became a hold. `refused`: not free, and the caller does not
- * wait. `timeout`: its wait was over. `aborted`: by its signal. `cancelled`: by an operator.
- * `closed`: its client was closed. `failed`: anything else, such as a store that does not answer.
+ * wait. `full`: `maxWaiters` waited already. `timeout`: its wait was over. `aborted`: by its
+ * signal. `cancelled`: by an operator. `closed`: its client was closed. `failed`: anything else,
+ * such as a store that does not answer.
  */
-export type AcquireOutcome = 'granted' | 'refused' | 'timeout' | 'aborted' | 'cancelled' | 'closed' | 'failed'
+export type AcquireOutcome =
+  | 'granted'
+  | 'refused'
+  | 'full'
+  | 'timeout'
+  | 'aborted'
+  | 'cancelled'
+  | 'closed'
+  | 'failed'
 
 /**
  * How a hold ended. `released`: given back. `expired`: not renewed in time, or its `maxHold` was

@@ -11,7 +11,7 @@ export const EXIT = {
   storeUnavailable: 69,
   /** EX_SOFTWARE: an unexpected error. */
   internal: 70,
-  /** EX_TEMPFAIL: busy, the wait timed out, or an operator cancelled it. */
+  /** EX_TEMPFAIL: busy, too many wait, the wait timed out, or an operator cancelled it. */
   notAcquired: 75,
   holdLost: 76,
   notExecutable: 126,

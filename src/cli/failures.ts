@@ -25,6 +25,7 @@ export function usageError(message: string, command?: string): CliError {
 const EXIT_OF: Partial<Record<ErrorCode, number>> = {
   ACQUIRE_TIMEOUT: EXIT.notAcquired,
   CANCELLED: EXIT.notAcquired,
+  LINE_FULL: EXIT.notAcquired,
   HOLD_LOST: EXIT.holdLost,
   INVALID_ARGUMENT: EXIT.usage,
   CAPACITY_MISMATCH: EXIT.usage,

@@ -3,7 +3,7 @@ const STORE_HELP = `  --store URL      where the locks are: sqlite:PATH, redis:/
                    postgres://HOST/DATABASE, mysql://HOST/DATABASE,
                    quorum:URL,URL,URL (a majority of 3, 5 or 7 servers), …
                    (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
-  --space NAME     separates applications that share a store`
+  --space NAME     separates applications that share a store (default: 'default')`
 
 const GENERAL = `holdfast: run commands under a lock, see who holds it, break it, check the store, serve a dashboard
 
@@ -30,7 +30,8 @@ Environment:
   HOLDFAST_DEBUG   1 shows the stack of an error
 
 Exit codes:
-   0  done                         75  not acquired: busy, timed out, or cancelled
+   0  done                         75  not acquired: busy, timed out, cancelled,
+                                       or too many wait already
    1  break: nothing was held,     76  the lock was lost while the command ran
       doctor: a fault was found   126  the command cannot be executed
   64  wrong usage                 127  the command was not found
@@ -44,12 +45,13 @@ const RUN = `holdfast run: run a command under a lock
 Usage:
   holdfast run NAME [options] -- COMMAND [ARGUMENT …]
 
-Waits in line for the lock NAME, runs the command, and releases the lock when the command and
-everything it started have ended. Background processes that the command leaves are ended, too.
-If the lock is lost, all its processes are ended: SIGTERM, after the grace period SIGKILL.
+Waits in line for the lock NAME, runs the command, and releases the lock when the command has
+ended. Before that, it ends background processes that the command has left. If the lock is lost,
+it ends all processes of the command: SIGTERM, after the grace period SIGKILL.
 
 Options:
   --wait DURATION      how long to wait in line (default: no limit)
+  --max-waiters N      fail at once if N wait already (default: no limit)
   --try                do not wait at all
   --lease DURATION     how long the lock stays taken if holdfast is killed (default 30s)
   --max-hold DURATION  the lock is lost after this time in any case (default: none)
@@ -60,7 +62,7 @@ Options:
                        postgres://HOST/DATABASE, mysql://HOST/DATABASE,
                        quorum:URL,URL,URL (a majority of 3, 5 or 7 servers), …
                        (default: $HOLDFAST_STORE, else ~/.local/state/holdfast/locks.db)
-  --space NAME         separates applications that share a store
+  --space NAME         separates applications that share a store (default: 'default')
   Durations: 500ms, 30s, 5m, 2h, 1d.
 
 The command gets:
@@ -79,8 +81,9 @@ Exit codes:
   64  wrong usage                 76  the lock was lost while the command ran
   69  store unavailable          126  the command cannot be executed
   75  not acquired: busy, the    127  the command was not found
-      wait timed out, or an
-      operator cancelled it
+      wait timed out, an
+      operator cancelled it,
+      or too many wait already
 `
 
 const LS = `holdfast ls: who holds, who waits
@@ -127,9 +130,9 @@ Examples:
   HOLDFAST_STORE=redis://locks.internal:6379 holdfast top
 
 Exit codes:
-   0  ended by a key, or the table was printed
-  64  wrong usage
-  69  store unavailable
+    0  ended by a key, or the table was printed
+   64  wrong usage
+   69  store unavailable
 128+n  ended by signal n
 `
 
@@ -143,7 +146,7 @@ One line for each event, until it is ended with Ctrl-C:
   waiting        joined the line
   granted        holds from now on
   released       gave the hold back, or the hold was broken
-  left           left the line: gave up, was cancelled, or held for a moment only
+  left           left the line: gave up, was cancelled, or held too briefly to be seen
   expired        was not renewed in time
   resized        the semaphore has another number of permits
 It looks at the line up to ten times a second, so a hold of milliseconds can go unseen.
@@ -158,8 +161,8 @@ Examples:
   HOLDFAST_STORE=redis://locks.internal:6379 holdfast watch deploy
 
 Exit codes:
-  64  wrong usage
-  69  store unavailable
+   64  wrong usage
+   69  store unavailable
 128+n  ended by signal n; Ctrl-C is 130
 `
 

@@ -11,6 +11,7 @@ export interface RunRequest extends StoreChoice {
   /** Take the lock only if it is free. */
   isTry: boolean
   waitMs: number
+  maxWaiters?: number
   leaseMs?: number
   maxHoldMs?: number
   label: string
@@ -20,6 +21,7 @@ export interface RunRequest extends StoreChoice {
 const OPTIONS = {
   ...STORE_OPTIONS,
   wait: { type: 'string' },
+  'max-waiters': { type: 'string' },
   lease: { type: 'string' },
   'max-hold': { type: 'string' },
   try: { type: 'boolean' },
@@ -39,6 +41,8 @@ export function parseRun(args: string[]): RunRequest {
   if (file === undefined) throw usageError('the command is missing: holdfast run NAME -- COMMAND', 'run')
   if (values.try && values.wait !== undefined)
     throw usageError('--try does not wait, so it cannot be used together with --wait', 'run')
+  if (values.try && values['max-waiters'] !== undefined)
+    throw usageError('--try does not wait, so it cannot be used together with --max-waiters', 'run')
   return {
     name,
     command: [file, ...rest],
@@ -46,6 +50,9 @@ export function parseRun(args: string[]): RunRequest {
     space: values.space,
     isTry: values.try ?? false,
     waitMs: values.wait === undefined ? Infinity : durationMs('--wait', values.wait),
+    ...(values['max-waiters'] !== undefined && {
+      maxWaiters: wholeNumber('--max-waiters', values['max-waiters']),
+    }),
     ...(values.lease !== undefined && { leaseMs: durationMs('--lease', values.lease) }),
     ...(values['max-hold'] !== undefined && {
       maxHoldMs: durationMs('--max-hold', values['max-hold']),
@@ -55,6 +62,12 @@ export function parseRun(args: string[]): RunRequest {
     label: values.label ?? basename(file),
     graceMs: durationMs('--grace', values.grace ?? DEFAULT_GRACE),
   }
+}
+
+function wholeNumber(option: string, text: string): number {
+  const number = /^\d+$/.test(text) ? Number(text) : 0
+  if (Number.isSafeInteger(number) && number >= 1) return number
+  throw usageError(`${option} is '${text}', but must be a whole number of at least 1`, 'run')
 }
 
 function durationMs(option: string, text: string): number {

@@ -53,13 +53,15 @@ async function take(locks: Holdfast, request: RunRequest, signals: SignalRelay):
   try {
     const hold = request.isTry
       ? await mutex.tryAcquire(options)
-      : await mutex.acquire({ ...options, wait: request.waitMs })
+      : await mutex.acquire({ ...options, wait: request.waitMs, maxWaiters: request.maxWaiters })
     if (hold === null) throw busy(request, 'and --try does not wait')
     return hold
   } catch (error) {
     if (signals.received !== undefined) return undefined
     if (error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT')
       throw busy(request, `and did not become free within ${formatMs(request.waitMs)}`)
+    if (error instanceof HoldfastError && error.code === 'LINE_FULL')
+      throw busy(request, `and ${request.maxWaiters} wait for it already (--max-waiters)`)
     throw error
   }
 }
@@ -67,7 +69,10 @@ async function take(locks: Holdfast, request: RunRequest, signals: SignalRelay):
 async function runUnder(hold: Hold, request: RunRequest, signals: SignalRelay): Promise<number> {
   if (signals.received !== undefined) return exitCodeOfCancel(signals)
   if (!hold.isValid)
-    throw new CliError(EXIT.holdLost, `lost the lock on '${hold.resource}' before the command was started`)
+    throw new CliError(
+      EXIT.holdLost,
+      `The hold of '${hold.resource}' was lost before the command was started`,
+    )
   const run = systemEnv.id()
   const watchdog = new Watchdog(hold, request.graceMs, `HOLDFAST_RUN=${run}`)
   try {
@@ -101,8 +106,8 @@ async function outcome(job: Job, hold: Hold, request: RunRequest): Promise<numbe
 
 function sayLost(hold: Hold): void {
   const { reason } = hold.signal
-  const why = reason instanceof Error ? ` (${describeFailure(reason)})` : ''
-  say(`lost the lock on '${hold.resource}'${why}; the command is ended`)
+  const what = reason instanceof Error ? describeFailure(reason) : `The hold of '${hold.resource}' was lost`
+  say(`${what}; the command is ended`)
 }
 
 function whenLost(hold: Hold): Promise<undefined> {
@@ -148,7 +153,7 @@ function exitCodeOfCancel(signals: SignalRelay): number {
 function busy(request: RunRequest, detail: string): CliError {
   return new CliError(
     EXIT.notAcquired,
-    `'${request.name}' is held by another ${detail}`,
-    'See who: holdfast ls',
+    `'${request.name}' is held by another process, ${detail}`,
+    'See who: holdfast ls, with the same --store and --space',
   )
 }

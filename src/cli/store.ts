@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
+import { withoutLogins } from '../base/urls.js'
 import type { Holdfast } from '../index.js'
 import { EXIT } from './exit-codes.js'
 import { CliError, usageError } from './failures.js'
@@ -20,9 +21,8 @@ function urlOf({ store }: StoreChoice): string {
 
 /** The chosen store, for people: without passwords and options. */
 export function describeStore(choice: StoreChoice): string {
-  return urlOf(choice)
-    .replace(/^([\w+]+:\/\/)[^/?#]*@/, '$1')
-    .replace(/[?#].*$/s, '')
+  // The options of a member of a quorum end where the next member begins.
+  return withoutLogins(urlOf(choice)).replace(/[?#].*?(?=,[a-z][a-z0-9+.-]*:|$)/gis, '')
 }
 
 export async function openLocks(choice: StoreChoice): Promise<Holdfast> {

@@ -30,7 +30,7 @@ export interface Capabilities {
    * for it, or a try is refused. false: not at this moment, so a lease that lingers goes back after
    * 50 ms. Left out: never, so a longer `linger` is refused.
    */
-  readonly tellsWanted?: boolean
+  readonly tellsWanted?: boolean | undefined
   /**
    * true: `claim` and `release` answer within the call, so the engine sets no deadline for them.
    */
@@ -146,6 +146,11 @@ export interface ClaimRequest {
   readonly info: string
   /** With `adopt`: the hold whose place it takes. */
   readonly adopts?: { readonly id: string; readonly fence: number }
+  /**
+   * With `queue`: refused as `full` if it would have to wait, and so many claims wait already.
+   * Lapsed ones do not count. A claim that is in line already is never refused.
+   */
+  readonly maxWaiters?: number
 }
 
 export type ClaimReply = Granted | Waiting | Refused
@@ -187,8 +192,13 @@ export interface Waiting {
 
 export interface Refused {
   readonly status: 'refused'
-  /** `busy`: not free. `capacity`: the resource has another. `gone`: the hold to adopt ended. */
-  readonly reason: 'busy' | 'capacity' | 'gone'
+  /**
+   * - `busy`: not free
+   * - `capacity`: the resource has another
+   * - `gone`: the hold to adopt ended
+   * - `full`: `maxWaiters` claims wait already; nothing of this one is left in line
+   */
+  readonly reason: 'busy' | 'capacity' | 'gone' | 'full'
   /** With `capacity`: the one that the line has. */
   readonly capacity?: number
 }

@@ -1,8 +1,8 @@
 import { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
+import type { Update } from '../states/states.js'
 import { closed, type Engine } from './engine.js'
 import type { Lease } from './lease.js'
-import type { Update } from './states.js'
 
 /** How long a mark is kept: a waiter that stood still for longer asks the store anew. */
 const KEPT_MS = 3_600_000
@@ -42,7 +42,7 @@ export class Cancellations {
     if (closing.isClosing) successors.onFailure(lease, closed(storeName))
     else if (failure) successors.onFailure(lease, failure)
     else if (mark !== null) {
-      successors.onCancelled(lease, cancelled(resource))
+      successors.onTurnedAway(lease, cancelled(resource))
       // No other client asks for it. Where it cannot be removed, its retention ends it.
       states.update(keyOf(id), (value) => (value === null ? null : REMOVED)).catch(nothing)
     } else successors.onOver(lease)

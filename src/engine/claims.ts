@@ -1,6 +1,6 @@
 import { isRetryable } from '../base/errors.js'
+import { isPromise } from '../calls/calls.js'
 import type { Answer, ClaimMode, ClaimReply } from '../contract/store.js'
-import { isPromise } from './calls.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 
@@ -49,14 +49,14 @@ export class Claims {
 
   #onFailure(claim: Claiming, error: unknown, sentAt: number): void {
     const { env, calls } = this.#engine
-    const { lease, attempt, deadline } = claim
+    const { lease, attempt, deadline, before } = claim
     if (lease.phase !== 'asking') return
     lease.heartbeat.unanswered(sentAt, error)
     const pauseMs = calls.retryInMs(attempt)
     if (!isRetryable(error) || env.now() + pauseMs >= deadline)
-      return lease.successors.onFailure(lease, this.#engine.unavailable(lease, error))
+      return lease.successors.onFailure(lease, this.#engine.unavailable(lease, calls.reasonOf(error, before)))
     void calls.pause(pauseMs).then(() => {
-      if (lease.phase === 'asking') this.#send({ ...claim, attempt: attempt + 1 }, env.now())
+      if (lease.phase === 'asking') this.#send({ ...claim, attempt: attempt + 1, before: error }, env.now())
     })
   }
 }
@@ -67,4 +67,6 @@ interface Claiming {
   readonly mode: ClaimMode
   readonly attempt: number
   readonly deadline: number
+  /** The failure of the attempt before. */
+  readonly before?: unknown
 }

@@ -1,11 +1,12 @@
 import type { HoldfastError } from '../base/errors.js'
+import { LinkedList } from '../base/linked-list.js'
+import { lineFull } from '../calls/limits.js'
 import type { Cohorts } from './cohorts.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 import type { Request } from './request.js'
 import { type Asked, isShared } from './spec.js'
 import type { Successors } from './successors.js'
-import { WaitingRequests } from './waiting-requests.js'
 
 /** A waiting request probably wants the lock again before the turn is over. */
 const FENCES_PER_WAITER = 4
@@ -19,16 +20,25 @@ export class Cohort implements Successors {
   /** What they ask for. */
   readonly pattern: Asked
   readonly isShared: boolean
+  /** They join only if fewer than that wait; Infinity: however many wait. */
+  readonly maxWaiters: number
   protected readonly engine: Engine
   protected readonly all: Cohorts
-  protected readonly queue = new WaitingRequests()
+  /** In order of arrival. */
+  protected readonly queue = new LinkedList<Request>()
   lease: Lease | null = null
+  /**
+   * The last arrival for which a lease has stood in line: those up to it are not refused any more
+   * because others wait.
+   */
+  #admitted = 0
 
-  constructor(engine: Engine, all: Cohorts, pattern: Asked) {
+  constructor(engine: Engine, all: Cohorts, first: Request) {
     this.engine = engine
     this.all = all
-    this.pattern = pattern
-    this.isShared = isShared(pattern.spec)
+    this.pattern = first
+    this.isShared = isShared(first.spec)
+    this.maxWaiters = first.limits.maxWaiters ?? Infinity
   }
 
   /** The arrival of the first request that waits. */
@@ -39,7 +49,7 @@ export class Cohort implements Successors {
   /** The arrival of the first request that has no place in the store's line. */
   get waitingHereSince(): number {
     const hasPlace = this.lease !== null && !this.lease.isServing
-    return (hasPlace ? this.queue.second : this.queue.first)?.arrival ?? Infinity
+    return (hasPlace ? this.queue.first?.after : this.queue.first)?.arrival ?? Infinity
   }
 
   /** No lease stands in the store's line for its requests. */
@@ -54,6 +64,7 @@ export class Cohort implements Successors {
     const { lease } = this
     if (!lease && this.queue.first === request && this.all.mayStart(this, request)) this.start()
     else if (lease?.phase === 'held') this.engine.goOn(lease, false)
+    this.#turnAway()
     // The first one is told by the store's answer.
     const isAsked = this.lease?.phase === 'asking' && this.queue.first === request
     if (request.phase === 'waiting' && !isAsked) request.onWaiting()
@@ -70,6 +81,7 @@ export class Cohort implements Successors {
     const { first } = this.queue
     if (!first) return
     this.lease = this.engine.newLease(first, this)
+    if (first.arrival > this.#admitted) this.lease.maxWaiters = first.limits.maxWaiters
     this.engine.claims.start(this.lease, 'queue')
   }
 
@@ -101,17 +113,40 @@ export class Cohort implements Successors {
 
   onAnswer(lease: Lease): void {
     if (lease.phase === 'held') this.engine.goOn(lease, true)
-    else this.queue.first?.onWaiting()
+    else {
+      this.#turnAway()
+      this.queue.first?.onWaiting()
+    }
   }
 
   onOver(lease: Lease): void {
     if (lease !== this.lease) return
+    this.#admitted = this.all.arrivals
+    this.detach()
+  }
+
+  /** Those that wait get another lease. */
+  protected detach(): void {
     this.lease = null
     this.goOnHere()
   }
 
+  /** How many of those that wait may be served with the next answer. */
+  protected get expectant(): number {
+    const { lease } = this
+    if (!lease || lease.isServing) return 0
+    return lease.phase === 'asking' || lease.phase === 'held' ? 1 : 0
+  }
+
+  /** Where more wait here than they allow, the last ones leave. */
+  #turnAway(): void {
+    const { maxWaiters, queue, pattern } = this
+    while (queue.size - this.expectant > maxWaiters)
+      queue.last?.fail(lineFull(pattern.spec.resource, maxWaiters))
+  }
+
   /** The claim stood for all requests that wait here; those of other cohorts have their own. */
-  onCancelled(lease: Lease, error: HoldfastError): void {
+  onTurnedAway(lease: Lease, error: HoldfastError): void {
     if (lease !== this.lease) return
     this.lease = null
     for (const request of this.queue.takeAll()) request.failed(error)
@@ -156,6 +191,7 @@ export class Cohort implements Successors {
     const { lease } = this
     if (!lease || lease.isServing) return
     if (lease.phase === 'held') return this.engine.goOn(lease, false)
+    this.#admitted = this.all.arrivals
     this.lease = null
     this.engine.giveUp(lease)
   }

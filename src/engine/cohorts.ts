@@ -4,7 +4,7 @@ import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 import { Readers } from './readers.js'
 import type { Request } from './request.js'
-import { type Asked, isAlike, isShared } from './spec.js'
+import { isAlike, isShared } from './spec.js'
 
 /** The cohorts of one client. Readers and writers of one resource do not overtake each other. */
 export class Cohorts {
@@ -21,12 +21,10 @@ export class Cohorts {
     this.#engine = engine
   }
 
-  of(asked: Asked): Cohort {
-    const known = this.#byResource.get(asked.spec.resource)
-    if (known instanceof Cohort) {
-      return isAlike(known.pattern, asked) ? known : this.#add(asked, [known])
-    }
-    return known?.find(({ pattern }) => isAlike(pattern, asked)) ?? this.#add(asked, known ?? [])
+  of(request: Request): Cohort {
+    const known = this.#byResource.get(request.resource)
+    if (known instanceof Cohort) return isFor(request, known) ? known : this.#add(request, [known])
+    return known?.find((cohort) => isFor(request, cohort)) ?? this.#add(request, known ?? [])
   }
 
   /** The cohorts of a resource. */
@@ -97,11 +95,16 @@ export class Cohorts {
     for (const cohort of all) cohort.failAll(error)
   }
 
-  #add(asked: Asked, others: readonly Cohort[]): Cohort {
-    const cohort = isShared(asked.spec)
-      ? new Readers(this.#engine, this, asked)
-      : new Cohort(this.#engine, this, asked)
-    this.#byResource.set(asked.spec.resource, others.length > 0 ? [...others, cohort] : cohort)
+  #add(first: Request, others: readonly Cohort[]): Cohort {
+    const cohort = isShared(first.spec)
+      ? new Readers(this.#engine, this, first)
+      : new Cohort(this.#engine, this, first)
+    this.#byResource.set(first.resource, others.length > 0 ? [...others, cohort] : cohort)
     return cohort
   }
+}
+
+/** Whether the request can wait with these: one refusal is right for all of them. */
+function isFor(request: Request, { pattern, maxWaiters }: Cohort): boolean {
+  return (request.limits.maxWaiters ?? Infinity) === maxWaiters && isAlike(pattern, request)
 }

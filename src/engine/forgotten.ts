@@ -7,23 +7,40 @@ import type { Entry, Request, Trace } from './request.js'
 /** A stack trace costs as much as an acquisition, so only NODE_DEBUG turns it on. */
 const debug = debuglog('holdfast')
 
-const registry = new FinalizationRegistry<Trace>((trace) => {
-  trace.isForgotten = true
-})
+/**
+ * Most holds are released before their first renewal, so only that one makes the weak reference. A
+ * FinalizationRegistry would keep every hold alive until the next full garbage collection.
+ */
+class HoldTrace implements Trace {
+  #hold: object | null
+  #weak: WeakRef<object> | null = null
+
+  constructor(
+    hold: object,
+    readonly stack: string | null,
+    readonly onRelease: () => void,
+  ) {
+    this.#hold = hold
+  }
+
+  isForgotten(): boolean {
+    if (this.#weak) return this.#weak.deref() === undefined
+    if (this.#hold) this.#weak = new WeakRef(this.#hold)
+    this.#hold = null
+    return false
+  }
+}
 
 /** Notices when the hold is garbage-collected without a release. */
 export function watchHold(engine: Engine, entry: Entry, hold: object, onRelease: () => void): void {
   // A simulation must not depend on garbage collection.
   if (engine.env !== systemEnv) return
   const stack = debug.enabled ? (new Error('acquired here').stack ?? null) : null
-  const trace: Trace = { isForgotten: false, stack, onRelease }
-  entry.trace = trace
-  registry.register(hold, trace, trace)
+  entry.trace = new HoldTrace(hold, stack, onRelease)
 }
 
 /** Stops watching: the hold was released, or another process will release it. */
 export function unwatchHold(entry: Entry): void {
-  if (entry.trace) registry.unregister(entry.trace)
   entry.trace = null
 }
 

@@ -43,6 +43,8 @@ export class Lease {
   isLeftToLapse = false
   /** Its id alone renews and releases it from now on: no late answer may give it back. */
   isHandedOver = false
+  /** It joins the line only if fewer claims than that wait there; undefined: however many wait. */
+  maxWaiters: number | undefined = undefined
   /** The ids of the claims behind it that may inherit the grant with that fence. */
   heirs: { readonly grant: number; readonly ids: string[] } | null = null
   readonly spec: RequestSpec
@@ -250,7 +252,9 @@ export class Lease {
       block: this.turn.block,
       info: this.info,
     }
-    return adopts ? { ...request, adopts } : request
+    if (adopts) return { ...request, adopts }
+    const { maxWaiters } = this
+    return maxWaiters === undefined || mode !== 'queue' ? request : { ...request, maxWaiters }
   }
 
   beat(): Beat {

@@ -1,8 +1,8 @@
 import { type Deferred, deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
+import { type Limits, waitLocally } from '../calls/limits.js'
 import { admit, type Place } from '../contract/admit.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { type Limits, waitLocally } from './limits.js'
 
 interface NestedRun extends Place {
   granted: boolean

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../base/errors.js'
+import { lineFull } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type {
   Beat,
@@ -47,6 +48,7 @@ export class News {
     const { resource, successors, spec } = lease
     if (reason === 'busy') return successors.onFailure(lease, null)
     if (reason === 'capacity') return successors.onFailure(lease, capacityMismatch(spec, capacity))
+    if (reason === 'full') return successors.onTurnedAway(lease, lineFull(resource, lease.maxWaiters ?? 0))
     const message = `The exported hold of '${resource}' is no longer held: it was released, lost or adopted already`
     successors.onFailure(lease, new HoldfastError('NOT_HELD', message, { resource }))
   }

@@ -10,6 +10,7 @@ const OUTCOMES: Partial<Record<ErrorCode, AcquireOutcome>> = {
   ACQUIRE_TIMEOUT: 'timeout',
   ABORTED: 'aborted',
   CANCELLED: 'cancelled',
+  LINE_FULL: 'full',
   CLOSED: 'closed',
 }
 

@@ -42,7 +42,7 @@ export class Readers extends Cohort {
 
   override add(request: Request): void {
     super.add(request)
-    this.#detach()
+    this.#detachLate()
   }
 
   override onAnswer(lease: Lease): void {
@@ -51,15 +51,21 @@ export class Readers extends Cohort {
       this.#invited = this.all.arrivals
     }
     super.onAnswer(lease)
-    this.#detach()
+    this.#detachLate()
+  }
+
+  /** Those that asked before the answer, or while it is held, come in together. */
+  protected override get expectant(): number {
+    const phase = this.lease?.phase
+    return phase === 'asking' || phase === 'held' ? this.queue.size : 0
   }
 
   /**
    * Readers that may not join ask the store for a lease of their own, behind the requests that wait
    * there.
    */
-  #detach(): void {
+  #detachLate(): void {
     const { lease } = this
-    if (lease?.isServing && this.queue.size > 0 && this.next(lease) === null) this.onOver(lease)
+    if (lease?.isServing && this.queue.size > 0 && this.next(lease) === null) this.detach()
   }
 }

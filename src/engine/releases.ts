@@ -1,5 +1,5 @@
 import { nothing } from '../base/nothing.js'
-import { isPromise } from './calls.js'
+import { isPromise } from '../calls/calls.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
 

@@ -2,10 +2,10 @@ import type { Cancel } from '../base/env.js'
 import { HoldfastError, withOwnStack } from '../base/errors.js'
 import type { HoldEnd } from '../base/events.js'
 import { nothing } from '../base/nothing.js'
-import { HEALTHY_MS } from './calls.js'
+import { HEALTHY_MS } from '../calls/calls.js'
+import { type Limits, watchLimits } from '../calls/limits.js'
 import type { Engine } from './engine.js'
 import type { Lease } from './lease.js'
-import { type Limits, watchLimits } from './limits.js'
 import type { Observation } from './observation.js'
 import type { RequestSpec } from './spec.js'
 import type { RequestLine } from './successors.js'
@@ -27,10 +27,10 @@ export interface Entry {
   trace?: Trace | null
 }
 
-/** How a forgotten hold is noticed. It must not keep the hold alive itself. */
+/** How a forgotten hold is noticed. From the first look on, it does not keep the hold alive. */
 export interface Trace {
-  /** The hold was garbage-collected without a release. */
-  isForgotten: boolean
+  /** Looks whether the hold was garbage-collected without a release. */
+  isForgotten(): boolean
   /** Where it was acquired; null unless NODE_DEBUG asks for it. */
   readonly stack: string | null
   /** What the release would have called. */
@@ -253,7 +253,7 @@ export class Request {
 
   /** Removes the holds that nobody can release any more, and gives those that were found now. */
   dropForgotten(): Entry[] {
-    const forgotten = this.#entries.filter(({ trace }) => trace?.isForgotten === true)
+    const forgotten = this.#entries.filter(({ trace }) => trace?.isForgotten() === true)
     if (forgotten.length > 0) this.#entries = this.#entries.filter((entry) => !forgotten.includes(entry))
     return forgotten
   }

@@ -13,6 +13,8 @@ export class Solo implements Successors {
   readonly #engine: Engine
   readonly #request: Request
   lease: Lease
+  /** It has had a place in the store's line: it is not refused any more because others wait. */
+  #isAdmitted = false
 
   constructor(engine: Engine, request: Request) {
     this.#engine = engine
@@ -25,7 +27,9 @@ export class Solo implements Successors {
   /** Its caller may have given up before. */
   start(): void {
     if (this.#request.phase !== 'waiting') return
-    this.#engine.claims.start(this.lease, this.#request.limits.waitMs > 0 ? 'queue' : 'try')
+    const { waitMs, maxWaiters } = this.#request.limits
+    if (!this.#isAdmitted) this.lease.maxWaiters = maxWaiters
+    this.#engine.claims.start(this.lease, waitMs > 0 ? 'queue' : 'try')
   }
 
   next(lease: Lease): Request | null {
@@ -55,6 +59,7 @@ export class Solo implements Successors {
   }
 
   onAnswer(lease: Lease): void {
+    this.#isAdmitted = true
     if (lease.phase === 'held') this.#engine.goOn(lease, true)
     else this.#request.onWaiting()
   }
@@ -70,7 +75,7 @@ export class Solo implements Successors {
     this.start()
   }
 
-  onCancelled(lease: Lease, error: HoldfastError): void {
+  onTurnedAway(lease: Lease, error: HoldfastError): void {
     if (lease === this.lease) this.#request.fail(error)
   }
 

@@ -32,8 +32,11 @@ export interface Successors extends RequestLine {
   onAnswer(lease: Lease): void
   /** The lease serves nobody any more: its place is gone, or it was lost or given back. */
   onOver(lease: Lease): void
-  /** An operator has taken the claim out of the line: no request that waits for it asks again. */
-  onCancelled(lease: Lease, error: HoldfastError): void
+  /**
+   * An operator has taken the claim out of the line, or too many wait there: no request that waits
+   * for it asks again.
+   */
+  onTurnedAway(lease: Lease, error: HoldfastError): void
   /**
    * The store refused the claim or has been silent for too long; null: the lock is not free, and
    * the request does not wait.

@@ -2,8 +2,8 @@ import { hostname } from 'node:os'
 import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { OptionNames } from '../base/options.js'
+import { type Limits, limitsLeft } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { type Limits, limitsLeft } from '../engine/limits.js'
 import { Hold } from './hold.js'
 import { timeoutWithHolder } from './holder.js'
 import { type Leader, Leadership } from './leadership.js'
@@ -12,7 +12,7 @@ import { enter, type LockContext } from './reentry.js'
 import { resourceView } from './views.js'
 
 /** The options of `campaign`. `lease` is how long a leader that died stays leader. */
-export interface CampaignOptions extends Omit<AcquireOptions, 'owner'> {
+export interface CampaignOptions extends Omit<AcquireOptions, 'owner' | 'maxWaiters'> {
   /** What observers see: the name or address of this candidate. Default: host and process id. */
   id?: string | undefined
 }

@@ -278,6 +278,6 @@ function cappedByMaxHold(resource: string, askedMs: number, leftMs: number): Hol
 }
 
 function cappedBySession(resource: string, askedMs: number, leftMs: number): HoldfastError {
-  const message = `extend(${Math.round(askedMs)} ms) is more than this store can promise for '${resource}': its session gives ${Math.round(leftMs)} ms at a time; raise the store's sessionTimeout, or rely on renewals`
+  const message = `extend(${Math.round(askedMs)} ms) is more than this store can promise for '${resource}': its session lasts for ${Math.round(leftMs)} ms at a time; raise sessionTimeout (ZooKeeper) or ttl (etcd), or rely on renewals`
   return new HoldfastError('UNSUPPORTED', message, { resource })
 }

@@ -1,9 +1,9 @@
 import { formatMs } from '../base/duration.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
-import { acquireTimeout } from '../engine/limits.js'
+import { acquireTimeout } from '../calls/limits.js'
 import type { LockContext } from './reentry.js'
-import { type HolderView, resourceView } from './views.js'
+import { type WaiterView, waiterView } from './views.js'
 
 export function isAcquireTimeout(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT'
@@ -15,10 +15,11 @@ export async function holderOf(
   resource: string,
 ): Promise<string | undefined> {
   const line = await operator.glance(resource)
-  const [first, ...others] = line ? resourceView(line, env).holders : []
+  // Not of the waiters: where many time out, each would look at all of them.
+  const [first, ...others] = line?.claims.filter(({ fence }) => fence !== null) ?? []
   if (!first) return undefined
   const also = others.length === 0 ? '' : ` and ${others.length} more`
-  return `${describe(first, env)}${also}`
+  return `${describe(waiterView(first, env), env)}${also}`
 }
 
 /** The error for a caller whose wait is over. */
@@ -30,7 +31,7 @@ export async function timeoutWithHolder(
   return acquireTimeout(resource, waitMs, await holderOf(context, resource))
 }
 
-function describe({ host, pid, label, since }: HolderView, env: Env): string {
+function describe({ host, pid, label, since }: WaiterView, env: Env): string {
   const who = [host, pid === 0 ? '' : `pid ${pid}`, label === null ? '' : `'${label}'`].filter(
     (part) => part !== '',
   )

@@ -5,11 +5,11 @@ import { invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import { nothing } from '../base/nothing.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
+import { acquireTimeout } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Finding, Store } from '../contract/store.js'
 import { Engine } from '../engine/engine.js'
 import { watchHold } from '../engine/forgotten.js'
-import { acquireTimeout } from '../engine/limits.js'
 import type { RequestSpec } from '../engine/spec.js'
 import { Barrier } from './barrier.js'
 import { Election } from './election.js'
@@ -75,6 +75,11 @@ export interface HoldfastOptions {
   /** The longest time that a lock is held, unless a call says otherwise. Default: no cap. */
   maxHold?: Duration | undefined
   /**
+   * The most that may wait for a lock, unless a call says otherwise. Default: no bound. See
+   * `docs/bounded-lines.md`.
+   */
+  maxWaiters?: number | undefined
+  /**
    * How long `close()` waits for running work before it revokes the holds: `'30s'`, or 0 to revoke
    * them at once. Default `'5s'`. See `docs/closing.md`.
    */
@@ -99,6 +104,7 @@ const HOLDFAST_OPTIONS: OptionNames<HoldfastOptions> = {
   wait: true,
   lease: true,
   maxHold: true,
+  maxWaiters: true,
   drain: true,
   env: true,
 }
@@ -153,6 +159,8 @@ export class Holdfast implements AsyncDisposable {
     const storeTimeoutMs = toMs(options.storeTimeout ?? '10s', { name: 'storeTimeout', minMs: 1 })
     const space = checkName(options.space ?? 'default', 'The space')
     const order = checkOrder(options.order) ?? 'cohort'
+    // All options are checked before this client connects: nobody could close it otherwise.
+    const defaults = checkDefaults(options)
     this.#drainMs = drainMs(options.drain ?? DEFAULT_DRAIN)
     this.#engine = new Engine(store, { env: this.#env, space, storeTimeoutMs })
     this.#context = {
@@ -161,7 +169,7 @@ export class Holdfast implements AsyncDisposable {
       owners: new Owners(this.#engine),
       presenceMs,
       order,
-      defaults: checkDefaults(options),
+      defaults,
       leaderships: new Set(),
     }
   }

@@ -1,10 +1,10 @@
 import { formatMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
+import { HEALTHY_MS } from '../calls/calls.js'
+import { type Limits, limitsLeft } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { HEALTHY_MS } from '../engine/calls.js'
 import { heldFrames } from '../engine/flow.js'
-import { type Limits, limitsLeft } from '../engine/limits.js'
 import type { Entry } from '../engine/request.js'
 import { holderOf } from './holder.js'
 import { MultiHold } from './multi-hold.js'
@@ -101,7 +101,7 @@ export class MultiLock {
     const held = holders.findIndex((holder) => holder !== undefined)
     const who = held < 0 ? '' : `: '${some[held]}' is held by ${holders[held]}`
     const when = waitMs === 0 ? 'at once' : `within ${formatMs(waitMs)}`
-    const message = `Could not acquire all of ${names} ${when}${who}; wait longer, or see who holds them with inspect()`
+    const message = `Could not acquire all of ${names} ${when}${who}; wait longer, or see who holds them with locks.inspect() or holdfast ls`
     return new HoldfastError('ACQUIRE_TIMEOUT', message, { retryable: true })
   }
 
@@ -123,10 +123,12 @@ export class MultiLock {
     const { engine } = this.#context
     const taken: Entry[] = []
     try {
-      if (this.names.length > 1 || wait.waitMs === 0) taken.push(...(await this.#tryAll(options, wait)))
+      const areTried = this.names.length > 1 || wait.waitMs === 0
+      if (areTried) taken.push(...(await this.#tryAll(options, wait)))
       for (const name of this.names.slice(taken.length)) {
         const left = limitsLeft(wait, deadline, engine.env.now())
-        const entry = left.waitMs > 0 ? await this.#waitFor(name, options, left) : null
+        // However short the wait is, each is asked for once.
+        const entry = left.waitMs > 0 || !areTried ? await this.#waitFor(name, options, left) : null
         if (!entry) return await this.#giveBack(taken)
         taken.push(entry)
       }

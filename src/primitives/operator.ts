@@ -1,10 +1,12 @@
 import { HoldfastError } from '../base/errors.js'
+import { Heard } from '../calls/calls.js'
 import type { ClaimView, Connection, Finding, InspectQuery, LineView, StateView } from '../contract/store.js'
-import { Heard } from '../engine/calls.js'
 import type { Engine } from '../engine/engine.js'
 
 /** How long a failed caller waits to be told who holds the lock. */
 const GLANCE_MS = 250
+/** So long its answer is good for others: where many time out, a long line is not read for each. */
+const GLANCE_KEPT_MS = 250
 
 /**
  * What operators ask of a store: to look at lines, to break holds, to change capacities, to check
@@ -97,15 +99,16 @@ export class Operator {
 
   /**
    * The line as one quick look shows it, for the message of an error; null where it cannot tell.
-   * Callers whose waits end together share one look.
+   * Callers whose waits end soon after each other share one look.
    */
   glance(resource: string): Promise<LineView | null> {
     const known = this.#glances.get(resource)
     if (known) return known
-    const look = this.#engine.calls
+    const { env, calls } = this.#engine
+    const look = calls
       .within(GLANCE_MS, () => this.#firstLine(resource), new Heard())
       .catch(() => null)
-      .finally(() => this.#glances.delete(resource))
+      .finally(() => env.timer(GLANCE_KEPT_MS, () => this.#glances.delete(resource), { keepAlive: false }))
     this.#glances.set(resource, look)
     return look
   }

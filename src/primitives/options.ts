@@ -3,8 +3,8 @@ import { type Duration, toMs } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import type { Primitive } from '../base/events.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
+import type { Limits } from '../calls/limits.js'
 import type { Engine } from '../engine/engine.js'
-import type { Limits } from '../engine/limits.js'
 import type { RequestSpec } from '../engine/spec.js'
 import { LONGEST_TURN_MS } from '../engine/turn.js'
 
@@ -37,12 +37,18 @@ export interface HoldOptions {
 export interface AcquireOptions extends HoldOptions {
   /** How long to wait in line. Default: forever. `0` does not wait. */
   wait?: Duration | undefined
+  /**
+   * The most that may wait: a request that would have to wait behind so many fails at once, with
+   * LINE_FULL. Counts the places in the store's line, and the callers that share one place.
+   * Default: `Infinity`, no bound. See `docs/bounded-lines.md`.
+   */
+  maxWaiters?: number | undefined
   /** Ends the wait with ABORTED when aborted. It has no effect once you hold the lock. */
   signal?: AbortSignal | undefined
 }
 
 /** The client's defaults for its locks. */
-export type LockDefaults = Pick<AcquireOptions, 'wait' | 'lease' | 'maxHold'>
+export type LockDefaults = Pick<AcquireOptions, 'wait' | 'lease' | 'maxHold' | 'maxWaiters'>
 
 /** The options of `tryAcquire`, which never waits. */
 export interface TryOptions extends HoldOptions {
@@ -75,7 +81,12 @@ export interface LockOptions {
 }
 
 export const HOLD_OPTIONS: OptionNames<HoldOptions> = { lease: true, maxHold: true, owner: true, label: true }
-const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = { wait: true, signal: true, ...HOLD_OPTIONS }
+const ACQUIRE_OPTIONS: OptionNames<AcquireOptions> = {
+  wait: true,
+  maxWaiters: true,
+  signal: true,
+  ...HOLD_OPTIONS,
+}
 const TRY_OPTIONS: OptionNames<TryOptions> = { signal: true, ...HOLD_OPTIONS }
 /** The option names of each call. */
 export const CALL_OPTIONS = { acquire: ACQUIRE_OPTIONS, tryAcquire: TRY_OPTIONS }
@@ -141,16 +152,26 @@ function toMaxHoldMs(maxHold: Duration | undefined): number | null {
 }
 
 /** The wait limits in the options of a call, after a check against the allowed `names`. */
-export function limits<T extends Pick<AcquireOptions, 'wait' | 'signal'>>(
+export function limits<T extends Pick<AcquireOptions, 'wait' | 'maxWaiters' | 'signal'>>(
   options: T,
   names: OptionNames<NoInfer<T>>,
-  { wait: defaultWait }: LockDefaults = {},
+  { wait: defaultWait, maxWaiters: defaultMost }: LockDefaults = {},
 ): Limits {
   checkOptions(options, names, "{ wait: '5s' }")
   // Not `??`: null is not a duration, and is refused.
   const wait = options.wait === undefined ? defaultWait : options.wait
   const waitMs = wait === undefined ? Infinity : toMs(wait, { name: 'wait', infinite: true })
-  return { waitMs, signal: checkSignal(options.signal) }
+  const signal = checkSignal(options.signal)
+  const most = options.maxWaiters === undefined ? defaultMost : options.maxWaiters
+  if (most === undefined) return { waitMs, signal }
+  const maxWaiters = checkMaxWaiters(most)
+  return maxWaiters === Infinity ? { waitMs, signal } : { waitMs, signal, maxWaiters }
+}
+
+/** Infinity: no bound. */
+function checkMaxWaiters(most: unknown): number {
+  if (most === Infinity || (Number.isSafeInteger(most) && (most as number) >= 1)) return most as number
+  throw invalid('maxWaiters must be a whole number of at least 1, or Infinity')
 }
 
 /** The options of one call, completed with the client's defaults. */
@@ -164,10 +185,10 @@ export function withDefaults<T extends HoldOptions>(options: T, { lease, maxHold
 }
 
 /** Refuses defaults that no lock could use. */
-export function checkDefaults({ wait, lease, maxHold }: LockDefaults): LockDefaults {
-  limits({ wait }, { wait: true })
+export function checkDefaults({ wait, lease, maxHold, maxWaiters }: LockDefaults): LockDefaults {
+  limits({ wait, maxWaiters }, { wait: true, maxWaiters: true })
   requestSpec({ resource: '', permits: 1, capacity: 1, isReentrant: false }, { lease, maxHold }, null)
-  return { wait, lease, maxHold }
+  return { wait, lease, maxHold, maxWaiters }
 }
 
 export function lockOptions(

@@ -1,5 +1,5 @@
+import { aborted, type Limits, limitsLeft, waitLocally } from '../calls/limits.js'
 import type { Engine } from '../engine/engine.js'
-import { aborted, type Limits, limitsLeft, waitLocally } from '../engine/limits.js'
 import type { Entry, Request } from '../engine/request.js'
 import type { RequestSpec } from '../engine/spec.js'
 

@@ -1,4 +1,5 @@
 import { invalid } from '../base/errors.js'
+import { withoutLogins } from '../base/urls.js'
 import type { Store } from '../contract/store.js'
 
 type Opener = (rest: string) => Promise<Store>
@@ -68,7 +69,7 @@ export async function storeFromUrl(url: unknown): Promise<Store> {
   if (!match || !open) {
     const known = Object.keys(SCHEMES).map((scheme) => `${scheme}:`)
     throw invalid(
-      `'${String(url)}' names no store that Holdfast knows; use one of ${known.join(', ')} (for example sqlite:./locks.db)`,
+      `'${withoutLogins(String(url))}' is not the URL of a store that Holdfast knows; use one of ${known.join(', ')} (for example sqlite:./locks.db)`,
     )
   }
   return open(match[2] ?? '')

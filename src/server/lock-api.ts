@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Env } from '../base/env.js'
 import { HoldfastError, invalid } from '../base/errors.js'
+import { acquireTimeout, type Limits } from '../calls/limits.js'
 import type { Engine } from '../engine/engine.js'
 import { handOver } from '../engine/hand-over.js'
-import { acquireTimeout } from '../engine/limits.js'
 import { type ApiContext, nameOf, nobodyIn, readDetail } from './api.js'
 import { checkFields, type HttpCall, json, readJson } from './call.js'
 import { iso } from './lines.js'
-import { readLeaseMs, readLockRequest, readWaitMs } from './lock-request.js'
+import { readLeaseMs, readLimits, readLockRequest } from './lock-request.js'
 import { Problem } from './problems.js'
 import type { Route } from './router.js'
 import type { Space } from './spaces.js'
@@ -39,11 +39,11 @@ export function lockRoutes(context: ApiContext): Route[] {
 
   const waiting: Answer = async (call, space) => {
     const body = await readJson(call.request)
-    const waitMs = readWaitMs(body)
+    const limits = readLimits(body, call.request.signal)
     if (waits >= options.maxWaits)
       throw new Problem('TOO_MANY_WAITS', `${options.maxWaits} requests wait for locks already; try later`)
     waits++
-    return acquire(call, space, body, waitMs).finally(() => {
+    return acquire(call, space, body, limits).finally(() => {
       waits--
     })
   }
@@ -51,8 +51,9 @@ export function lockRoutes(context: ApiContext): Route[] {
     route('POST', 'v1/locks/{name}', waiting),
     route('POST', 'v1/locks/{name}/try', async (call, space) => {
       const body = await readJson(call.request)
-      if (body['wait'] !== undefined) throw invalid('try does not wait; leave wait out')
-      return acquire(call, space, body, 0)
+      for (const field of ['wait', 'maxWaiters'])
+        if (body[field] !== undefined) throw invalid(`try does not wait; leave ${field} out`)
+      return acquire(call, space, body, { waitMs: 0, signal: call.request.signal })
     }),
     route('PUT', 'v1/holds/{name}', renew),
     route('DELETE', 'v1/holds/{name}', release),
@@ -74,7 +75,7 @@ async function acquire(
   call: HttpCall,
   { context }: Space,
   body: Record<string, unknown>,
-  waitMs: number,
+  limits: Limits,
 ): Promise<Response> {
   const { engine } = context
   const { env } = engine
@@ -87,7 +88,7 @@ async function acquire(
     tokens.set(idOf(token), token)
     return idOf(token)
   })
-  const entry = await engine.acquire(spec, { waitMs, signal })
+  const entry = await engine.acquire(spec, limits)
   if (!entry) throw acquireTimeout(name, 0)
   const { id, fence, leaseMs } = await handOver(engine, entry)
   // The client has left, and does not know its token.

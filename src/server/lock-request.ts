@@ -1,5 +1,6 @@
 import { toMs } from '../base/duration.js'
 import { invalid } from '../base/errors.js'
+import type { Limits } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { RequestSpec } from '../engine/spec.js'
 import { type LockKind, requestSpec } from '../primitives/options.js'
@@ -21,7 +22,7 @@ const FIELDS = ['lease', 'label', 'owner', 'mode', 'permits', 'capacity']
 
 /** What a client of the lock API asks for. `newId` makes the ids of its claims. */
 export function readLockRequest(name: string, body: Body, newId: () => string): RequestSpec {
-  checkFields(body, [...FIELDS, 'wait'])
+  checkFields(body, [...FIELDS, 'wait', 'maxWaiters'])
   const { label, owner } = body
   const options = {
     lease: readLeaseMs(body),
@@ -31,10 +32,18 @@ export function readLockRequest(name: string, body: Body, newId: () => string): 
   return { ...requestSpec(kindOf(name, body), options, null), newId }
 }
 
-export function readWaitMs({ wait }: Body): number {
+function readWaitMs({ wait }: Body): number {
   const waitMs = wait === undefined ? DEFAULT_WAIT_MS : toMs(wait as string | number, { name: 'wait' })
   if (waitMs <= LONGEST_WAIT_MS) return waitMs
   throw invalid(`wait must be at most ${LONGEST_WAIT_MS / 1000} s; to wait longer, ask again`)
+}
+
+/** How long the client waits, and behind how many. */
+export function readLimits(body: Body, signal: AbortSignal): Limits {
+  const { maxWaiters } = body
+  const waitMs = readWaitMs(body)
+  if (maxWaiters === undefined) return { waitMs, signal }
+  return { waitMs, signal, maxWaiters: wholeNumber('maxWaiters', maxWaiters, Number.MAX_SAFE_INTEGER) }
 }
 
 export function readLeaseMs({ lease = DEFAULT_LEASE }: Body): number {

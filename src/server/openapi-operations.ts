@@ -22,7 +22,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   415: 'The body is not declared as JSON',
   429: 'Too many requests, or too many wrong tokens',
   501: 'The store cannot do it',
-  503: 'The store does not answer, or too many requests wait',
+  503: 'The store does not answer, or too many wait',
 }
 
 function answers(status: number, description: string, schema: Json | null, problems: number[]): Json {
@@ -62,7 +62,7 @@ function changed(
   }
 }
 
-const LOCK_PROBLEMS = [400, 401, 403, 404, 409, 413, 415, 429, 501, 503]
+const LOCK_PROBLEMS = [400, 401, 403, 404, 409, 410, 413, 415, 429, 501, 503]
 const HOLD_PROBLEMS = [400, 401, 403, 404, 410, 413, 415, 429, 501, 503]
 const whole: Json = { type: 'integer' }
 

@@ -132,6 +132,7 @@ export const schemas: Readonly<Record<string, Schema>> = {
   LockRequest: objectOf(
     {
       wait: { ...duration, default: '10s' },
+      maxWaiters: { ...whole, minimum: 1 },
       lease: { ...duration, default: '30s' },
       label: text,
       owner: text,

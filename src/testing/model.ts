@@ -82,9 +82,11 @@ export function claim(model: Model, now: number, client: string, request: ClaimR
       promote(draft, request.resource)
       return answer(draft, newcomer)
     }
-    if (request.mode === 'queue') return answer(draft, newcomer)
+    const before = lineOf(draft, request.resource).filter((each) => each.fence === null && each !== newcomer)
+    const isFull = before.length >= (request.maxWaiters ?? Infinity)
+    if (request.mode === 'queue' && !isFull) return answer(draft, newcomer)
     remove(draft, newcomer)
-    return { status: 'refused', reason: 'busy' }
+    return { status: 'refused', reason: request.mode === 'queue' ? 'full' : 'busy' }
   })
 }
 

@@ -77,17 +77,17 @@ export class WorkerClient {
 
   /** kill -9. Resolves when the process is no more. */
   async kill(): Promise<void> {
-    this.#child.kill('SIGKILL')
+    this.#signal('SIGKILL')
     await this.exited
   }
 
   /** Freezes the process. */
   pause(): void {
-    this.#child.kill('SIGSTOP')
+    this.#signal('SIGSTOP')
   }
 
   resume(): void {
-    this.#child.kill('SIGCONT')
+    this.#signal('SIGCONT')
   }
 
   /** Leaves the process to itself: from now on it lives only as long as it has something to do. */
@@ -97,8 +97,13 @@ export class WorkerClient {
   }
 
   async end(): Promise<void> {
-    if (this.isRunning) this.#child.kill('SIGKILL')
+    this.#signal('SIGKILL')
     await this.exited
+  }
+
+  /** Not by `child.kill`: on Deno its first call closes the channel, and later ones do nothing. */
+  #signal(signal: NodeJS.Signals): void {
+    if (this.isRunning) process.kill(this.pid, signal)
   }
 
   #onMessage(message: FromWorker): void {

@@ -7,6 +7,7 @@ import type { Leader, Leadership } from '../primitives/leadership.js'
 import type { MultiHold } from '../primitives/multi-hold.js'
 import type { OnceOptions } from '../primitives/once.js'
 import type { AcquireOptions } from '../primitives/options.js'
+import { now } from './clock.js'
 
 type Plain<T> = Omit<T, 'signal'>
 
@@ -38,9 +39,9 @@ export function primitiveApi(client: () => Holdfast, complain: (error: unknown) 
       await client()
         .all(names)
         .run(async () => {
-          const from = systemEnv.now()
+          const from = now()
           await pause(1)
-          meals.push({ names, from, until: systemEnv.now() })
+          meals.push({ names, from, until: now() })
         }, options)
     }
   }
@@ -62,9 +63,9 @@ export function primitiveApi(client: () => Holdfast, complain: (error: unknown) 
     async meet(name: string, parties: number, rounds: number, options: Plain<MeetOptions>) {
       const meetings: { arrivedAt: number; passedAt: number }[] = []
       for (let round = 0; round < rounds; round++) {
-        const arrivedAt = systemEnv.now()
+        const arrivedAt = now()
         await client().barrier(name, parties).meet(options)
-        meetings.push({ arrivedAt, passedAt: systemEnv.now() })
+        meetings.push({ arrivedAt, passedAt: now() })
       }
       return meetings
     },

@@ -10,6 +10,7 @@ import { Holdfast, type HoldfastOptions } from '../primitives/holdfast.js'
 import type { Lock } from '../primitives/lock.js'
 import type { SemaphoreAcquireOptions } from '../primitives/semaphore.js'
 import type { ResourceView } from '../primitives/views.js'
+import { now } from './clock.js'
 import { type LockKind, lockOf, MUTEX } from './lock-kinds.js'
 import { primitiveApi } from './worker-primitives.js'
 
@@ -57,17 +58,17 @@ function hold(number: number): Hold {
 }
 
 function believe(granted: Hold): Belief {
-  const now = systemEnv.now()
+  const time = now()
   const belief: Belief = {
     name: granted.resource,
     fence: granted.fence,
     permits: granted.permits,
-    from: now,
-    until: granted.isValid ? null : now,
+    from: time,
+    until: granted.isValid ? null : time,
   }
   const { signal } = granted
   const end = (): void => {
-    belief.until ??= systemEnv.now()
+    belief.until ??= now()
   }
   // One that was lost since the look above has an aborted signal, which fires no more.
   if (signal.aborted) end()
@@ -89,7 +90,7 @@ async function waitOnce(asked: Lock, options: PlainOptions, keepMs: number): Pro
   await new Promise<void>((resolve) => {
     systemEnv.timer(keepMs, resolve, { keepAlive: true })
   })
-  belief.until ??= systemEnv.now()
+  belief.until ??= now()
   await granted.release()
 }
 
@@ -155,7 +156,7 @@ const api = {
 
   async release(number: number): Promise<boolean> {
     const granted = hold(number)
-    for (const belief of beliefs) if (belief.fence === granted.fence) belief.until ??= systemEnv.now()
+    for (const belief of beliefs) if (belief.fence === granted.fence) belief.until ??= now()
     return granted.release()
   },
 
@@ -228,7 +229,7 @@ const api = {
   },
 
   async clock(): Promise<{ wallMs: number; now: number }> {
-    return { wallMs: systemEnv.wallMs(), now: systemEnv.now() }
+    return { wallMs: systemEnv.wallMs(), now: now() }
   },
 
   async close(): Promise<void> {

@@ -23,7 +23,7 @@ test('break: the command gets SIGTERM, holdfast ends with 76', async () => {
   const { code, stdout, stderr } = await running.done
   expect(code).toBe(76)
   expect(stdout).toContain('cleaned up')
-  expect(stderr).toMatch(/^holdfast: lost the lock on 'a'[^\n]*; the command is ended\n/m)
+  expect(stderr).toMatch(/^holdfast: The hold of 'a' was lost[^\n]*; the command is ended\n/m)
 })
 
 test('a command that ignores SIGTERM is killed after the grace, with its children', async () => {

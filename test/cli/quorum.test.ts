@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Finding } from '../../src/index.js'
 import { describeOnQuorum, type QuorumServers, startQuorum } from '../servers/quorum.js'
 import { WallClock } from '../servers/wall-clock.js'
-import { Bench, type ListedResource, until } from './processes.js'
+import { Bench } from './processes.js'
+import { testCommands } from './store-cases.js'
 
 const MIXED = ['redis', 'postgres', 'mariadb'] as const
 const THREE_REDIS = ['redis', 'redis', 'redis'] as const
@@ -14,38 +15,7 @@ describeOnQuorum(MIXED, 'a store that is named quorum:', () => {
   })
   afterAll(() => servers?.stop())
 
-  const store = (): string[] => ['--store', servers.url]
-
-  it('holdfast run and ls: one after the other, with fences that rise', async () => {
-    const bench = new Bench()
-    const first = bench.script('deploy', store(), 'echo $HOLDFAST_FENCE; read line')
-    const [, fence] = await first.wrote(/(\d+)\n/)
-    const second = bench.script('deploy', store(), 'echo $HOLDFAST_FENCE')
-    const listed = await until('the second one in line', async () => {
-      const { stdout } = await bench.holdfast(['ls', '--json', ...store()]).done
-      const [line] = JSON.parse(stdout) as ListedResource[]
-      return line?.waiters.length === 1 && line
-    })
-    expect(listed.holders.map((holder) => holder.fence)).toEqual([Number(fence)])
-    const tried = await bench.holdfast(['run', 'deploy', '--try', ...store(), '--', 'true']).done
-    expect(tried.code).toBe(75)
-    expect(second.stdout).toBe('')
-    first.type('\n')
-    expect((await first.done).code).toBe(0)
-    const outcome = await second.done
-    expect(outcome.code).toBe(0)
-    expect(Number(outcome.stdout)).toBeGreaterThan(Number(fence))
-  })
-
-  it('holdfast break: the command of the broken hold is ended', async () => {
-    const bench = new Bench()
-    const broken = bench.script('stuck', store(), 'echo runs; sleep 600')
-    await broken.wrote(/runs/)
-    const { code, stdout } = await bench.holdfast(['break', 'stuck', ...store()]).done
-    expect(stdout).toContain('stuck')
-    expect(code).toBe(0)
-    expect((await broken.done).code).toBe(76)
-  })
+  testCommands(() => servers.url)
 
   it('says what is wrong with a URL', async () => {
     const bench = new Bench()

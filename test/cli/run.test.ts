@@ -57,7 +57,7 @@ test('while one runs, --try and a --wait that runs out give 75; afterwards the l
   await holder.wrote(/inside/)
   const tried = await bench.script('a', ['--try'], 'echo ran').done
   expect({ code: tried.code, stdout: tried.stdout }).toEqual({ code: 75, stdout: '' })
-  expect(tried.stderr).toMatch(/^holdfast: 'a' is held .*holdfast ls\n$/)
+  expect(tried.stderr).toMatch(/^holdfast: 'a' is held .*holdfast ls, with the same --store and --space\n$/)
   const startedAt = performance.now()
   const waited = await bench.script('a', ['--wait', '300ms'], 'echo ran').done
   expect({ code: waited.code, stdout: waited.stdout }).toEqual({ code: 75, stdout: '' })
@@ -84,10 +84,31 @@ test('waiters are served one after the other, in order', async () => {
   expect((await bench.start('cat', [bench.path('order')]).done).stdout).toBe('1\n2\n3\n')
 })
 
+test('--max-waiters ends with 75 where that many wait already', async () => {
+  const bench = new Bench()
+  const holder = bench.script('a', [], 'echo inside; read end')
+  await holder.wrote(/inside/)
+  const waiter = bench.script('a', ['--max-waiters', '1'], 'echo served')
+  await until('a waiter in line', async () => (await bench.lines())[0]?.waiters.length === 1)
+  const refused = await bench.script('a', ['--max-waiters', '1'], 'echo never').done
+  expect(refused).toMatchObject({ code: 75, stdout: '' })
+  expect(refused.stderr).toMatch(
+    /^holdfast: 'a' is held by another process, and 1 wait for it already [^\n]+\n$/,
+  )
+  holder.type('\n')
+  expect(await waiter.done).toMatchObject({ code: 0, stdout: 'served\n' })
+  for (const wrong of [
+    ['--max-waiters', '0'],
+    ['--max-waiters', 'two'],
+    ['--max-waiters', '1', '--try'],
+  ])
+    expect((await bench.script('a', wrong, 'true').done).code).toBe(64)
+})
+
 test('--max-hold ends the command with 76', async () => {
   const { code, stderr } = await new Bench().script('a', ['--max-hold', '300ms'], 'sleep 60').done
   expect(code).toBe(76)
-  expect(stderr).toMatch(/^holdfast: lost the lock on 'a'[^\n]+\n$/)
+  expect(stderr).toMatch(/^holdfast: The hold of 'a' was lost[^\n]+\n$/)
 })
 
 test('a lease shorter than the command is renewed', async () => {

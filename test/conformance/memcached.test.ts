@@ -3,12 +3,8 @@ import { systemEnv } from '../../src/base/env.js'
 import { memcached } from '../../src/stores/memcached/index.js'
 import { describeOn } from '../servers/availability.js'
 import { type MemcachedProcess, startMemcached } from '../servers/memcached.js'
-import { runCases, runStrictCases, type Skips } from './run-cases.js'
-
-const SKIPS: Skips = {
-  '10000 waiters of one process make no call each while they wait, and are served in order':
-    'a line is one item of 1 MiB, with room for some 6,500 claims',
-}
+import { MEMCACHED_LIMITS, MEMCACHED_SKIPS } from '../stores/memcached/skips.js'
+import { runCases, runStrictCases } from './run-cases.js'
 
 describeOn('memcached', 'memcached', () => {
   let servers: MemcachedProcess[]
@@ -19,7 +15,7 @@ describeOn('memcached', 'memcached', () => {
 
   const subjectOn = (name: string, count: number) => ({
     name,
-    fixedFences: 'a server may evict single lines, so it is no member of a quorum',
+    ...MEMCACHED_LIMITS,
     async open() {
       // A prefix of its own for each case.
       const prefix = `t-${systemEnv.id()}`
@@ -31,7 +27,7 @@ describeOn('memcached', 'memcached', () => {
       }
     },
   })
-  runCases(subjectOn('memcached', 1), { part: 1, of: 9 }, SKIPS)
-  runStrictCases(subjectOn('memcached', 1), { part: 3, of: 17 }, SKIPS)
-  runCases(subjectOn('two memcached servers', 2), { part: 2, of: 23 }, SKIPS)
+  runCases(subjectOn('memcached', 1), { part: 1, of: 11 }, MEMCACHED_SKIPS)
+  runStrictCases(subjectOn('memcached', 1), { part: 3, of: 19 }, MEMCACHED_SKIPS)
+  runCases(subjectOn('two memcached servers', 2), { part: 2, of: 29 }, MEMCACHED_SKIPS)
 })

@@ -3,5 +3,5 @@ import { runCasesOnPostgres } from '../stores/postgres/conformance.js'
 
 runCasesOnPostgres('pg', 'postgres behind PgBouncer in transaction mode', startPgBouncer, {
   needs: 'pgbouncer',
-  share: { part: 2, of: 7 },
+  share: { part: 2, of: 13 },
 })

@@ -9,12 +9,12 @@ runCasesOnQuorum('a quorum of three Redis', three ?? [], {
 
 runCasesOnQuorum('a quorum of three Redis, one of them down', three ?? [], {
   down: [1],
-  share: { part: 1, of: 11 },
+  share: { part: 1, of: 17 },
 })
 
-runCasesOnQuorum('a quorum of five Redis', five ?? [], { share: { part: 2, of: 21 } })
+runCasesOnQuorum('a quorum of five Redis', five ?? [], { share: { part: 2, of: 31 } })
 
 runCasesOnQuorum('a quorum of five Redis, two of them down', five ?? [], {
   down: [0, 3],
-  share: { part: 3, of: 21 },
+  share: { part: 3, of: 31 },
 })

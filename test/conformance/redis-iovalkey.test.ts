@@ -3,6 +3,6 @@ import { runCasesOnRedis } from '../stores/redis/conformance.js'
 
 runCasesOnRedis('iovalkey', 'redis through iovalkey', borrowRedis, {
   own: false,
-  share: { part: 1, of: 9 },
+  share: { part: 1, of: 13 },
   order: 'strict',
 })

@@ -5,11 +5,11 @@ import { runCasesOnClient, runCasesOnRedis } from '../stores/redis/conformance.j
 const start = () => startRedisSentinel()
 
 runCasesOnRedis('ioredis', 'redis with Sentinels through ioredis', start, {
-  share: { part: 0, of: 13 },
+  share: { part: 0, of: 17 },
 })
 
 runCasesOnRedis('redis', 'redis with Sentinels through node-redis', start, {
-  share: { part: 2, of: 13 },
+  share: { part: 2, of: 17 },
   order: 'strict',
 })
 
@@ -26,5 +26,5 @@ runCasesOnClient(
     return { client, end: () => client.destroy() }
   },
   // Few: it sends one command at a time, and waits for each.
-  { share: { part: 4, of: 21 } },
+  { share: { part: 4, of: 31 } },
 )

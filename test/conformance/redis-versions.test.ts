@@ -10,7 +10,7 @@ runCasesOnClient(
     const client = new Redis5(url)
     return { client, end: () => client.disconnect() }
   },
-  { own: false, share: { part: 3, of: 15 }, order: 'strict' },
+  { own: false, share: { part: 3, of: 21 }, order: 'strict' },
 )
 
 runCasesOnClient(
@@ -22,5 +22,5 @@ runCasesOnClient(
     await client.connect()
     return { client, end: () => client.destroy() }
   },
-  { own: false, share: { part: 5, of: 15 } },
+  { own: false, share: { part: 5, of: 21 } },
 )

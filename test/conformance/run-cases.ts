@@ -1,18 +1,17 @@
 import { describe, it } from 'vitest'
 import type { LockOrder } from '../../src/primitives/options.js'
 import { type ConformanceCase, type ConformanceSubject, conformanceCases } from '../../src/testing/index.js'
+import { dealt, EACH_ONCE, plainTitle } from './deal.mjs'
 
 /** More than the suite itself allows. */
 const LIMIT_MS = 240_000
 
-/** Every case once: one that comes in several guises is run in one of them, another one each time. */
-export const EACH_ONCE = 'each case once'
+export { EACH_ONCE }
 
 /** Which of the cases to run, where others run the rest. */
-export type Share = typeof EACH_ONCE | { /** From 0. */ readonly part: number; readonly of: number }
+export type Share = 'each case once' | { /** From 0. */ readonly part: number; readonly of: number }
 
 const WHOLE: Share = { part: 0, of: 1 }
-const GUISE = / \((?:writer|only permit|last permit)\)$/
 /** `npm run test:all`: every case on every store through every client, in both orders. */
 const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
 const inFull = new Set<string>()
@@ -57,19 +56,8 @@ function run(subject: ConformanceSubject, share: Share, skips: Skips): void {
 }
 
 function titleOf({ name }: ConformanceSubject, share: Share): string {
-  if (share === EACH_ONCE) return `${name}, ${EACH_ONCE}`
+  if (typeof share === 'string') return `${name}, ${share}`
   return share.of === 1 ? name : `${name}, one case in ${share.of}`
-}
-
-function dealt(cases: readonly ConformanceCase[], share: Share): readonly ConformanceCase[] {
-  if (share !== EACH_ONCE) return cases.filter((_each, index) => index % share.of === share.part)
-  const byTitle = new Map<string, ConformanceCase[]>()
-  for (const each of cases) byTitle.set(plainTitle(each), [...(byTitle.get(plainTitle(each)) ?? []), each])
-  return [...byTitle.values()].map((guises, index) => guises[index % guises.length] as ConformanceCase)
-}
-
-function plainTitle({ title }: ConformanceCase): string {
-  return title.replace(GUISE, '')
 }
 
 function declare(cases: readonly ConformanceCase[]): void {

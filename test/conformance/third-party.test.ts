@@ -7,6 +7,6 @@ it('the suite runs from the built package, under another test runner, on a store
   // Without the mark that this process is a test runner's, which node:test would take for its own.
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined }
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--test-reporter', 'tap', suite], { env })
-  expect(`${stdout}${stderr}`).toContain('# pass 4')
+  expect(`${stdout}${stderr}`).toContain('# pass 5')
   expect(status).toBe(0)
 }, 150_000)

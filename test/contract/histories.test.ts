@@ -91,6 +91,13 @@ describe('generated histories find', () => {
     'a block that is not reserved': (inner) => ({
       claim: (request) => inner.claim({ ...request, block: 1 }),
     }),
+    'a bound that is ignored': (inner) => ({
+      claim: ({ maxWaiters: _maxWaiters, ...request }) => inner.claim(request),
+    }),
+    'a bound that counts one too many': (inner) => ({
+      claim: ({ maxWaiters = Infinity, ...request }) =>
+        inner.claim(maxWaiters === Infinity ? request : { ...request, maxWaiters: maxWaiters + 1 }),
+    }),
     'named fences of which only the first is reserved': (inner) => ({
       pulse: (beats) =>
         inner.pulse(

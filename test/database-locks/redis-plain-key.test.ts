@@ -78,7 +78,7 @@ describeOn('redis', 'plainKeyLock', () => {
     const lock = openLocks(undefined, { poll: 10 }).mutex('door')
     await server.cli('set', 'door', 'a stranger', 'px', '60000')
     expect(await lock.tryAcquire()).toBeNull()
-    await rejectsWith('ACQUIRE_TIMEOUT', lock.acquire({ wait: 50 }))
+    expect((await rejectsWith('ACQUIRE_TIMEOUT', lock.acquire({ wait: 50 }))).retryable).toBe(true)
     const waiting = new Watched(lock.acquire())
     await pass(60)
     expect(waiting.isSettled).toBe(false)

@@ -24,7 +24,7 @@ class Scene {
   /** A hold that the garbage collector has found. */
   async forget(resource: string): Promise<void> {
     const entry = await this.acquire(resource)
-    if (entry) entry.trace = { isForgotten: true, stack: null, onRelease() {} }
+    if (entry) entry.trace = { isForgotten: () => true, stack: null, onRelease() {} }
   }
 
   async end(): Promise<void> {
@@ -71,7 +71,7 @@ it('gives a lease back when its last reader leaves, though an earlier one was fo
     return entry
   }
   const forgotten = await acquire()
-  forgotten.trace = { isForgotten: true, stack: null, onRelease() {} }
+  forgotten.trace = { isForgotten: () => true, stack: null, onRelease() {} }
   await world.run(world.timeMs + LEASE_MS / 2)
   expect(warning).toHaveBeenCalledTimes(1)
   warning.mockRestore()

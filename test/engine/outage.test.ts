@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { HoldfastError } from '../../src/base/errors.js'
+import { HoldfastError } from '../../src/base/errors.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
@@ -52,6 +52,29 @@ for (const [outage, fault] of Object.entries(OUTAGES))
       }
     }
   })
+
+it('gives the reason of the attempt before, where the deadline cuts the last one short', async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const { world, store, locks, failure } = scene(seed)
+    const calls = [
+      () => locks.mutex('door').acquire(),
+      () => locks.mutex('door').tryAcquire(),
+      () => locks.latch('ready', 1).wait(),
+      () => locks.latch('ready', 1).countDown(),
+      () => locks.mutex('door').isLocked(),
+    ]
+    for (const call of calls) {
+      const startedAt = world.timeMs
+      store.around = async () => {
+        // Pauses between attempts are at most 500 ms, so that at least one begins after this.
+        if (world.timeMs - startedAt > STORE_TIMEOUT_MS - 800) return new Promise<never>(() => {})
+        throw new HoldfastError('STORE_UNAVAILABLE', 'connection refused', { retryable: true })
+      }
+      const { error } = await failure(call())
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: 'connection refused' })
+    }
+  }
+})
 
 it('tells a waiter within storeTimeout after the first request that went unanswered', async () => {
   for (let seed = 1; seed <= 20; seed++) {

@@ -147,6 +147,7 @@ export function describeEvents(title: string, store: () => Store): void {
       await waiting
       const sentAway = expect(locks.mutex('a').acquire()).rejects.toMatchObject({ code: 'CANCELLED' })
       const waiter = await vi.waitFor(() => onlyWaiter(locks, 'a'), { timeout: 20_000 })
+      await expect(other.mutex('a').acquire({ maxWaiters: 1 })).rejects.toMatchObject({ code: 'LINE_FULL' })
       await locks.cancelWaiter('a', waiter.id)
       await sentAway
       expect(outcomes(events, 'acquire')).toEqual([
@@ -156,10 +157,18 @@ export function describeEvents(title: string, store: () => Store): void {
         'aborted',
         'failed',
         'closed',
+        'full',
         'cancelled',
       ])
       const errors = named(events, 'acquire:error').map(({ context }) => context.error.code)
-      expect(errors).toEqual(['ACQUIRE_TIMEOUT', 'ABORTED', 'CAPACITY_MISMATCH', 'CLOSED', 'CANCELLED'])
+      expect(errors).toEqual([
+        'ACQUIRE_TIMEOUT',
+        'ABORTED',
+        'CAPACITY_MISMATCH',
+        'CLOSED',
+        'LINE_FULL',
+        'CANCELLED',
+      ])
       const late = named(events, 'acquire:asyncEnd')[2]?.context as AcquireContext
       expect(late.waitMs).toBeGreaterThanOrEqual(20)
       expect(late).toMatchObject({ isQueued: true, longestWaitMs: 20, fence: undefined })

@@ -134,6 +134,7 @@ describe('an option that there is not', () => {
 
   it.each([
     ['redis://127.0.0.1:1?prefx=a', 'prefix'],
+    ['redis+cluster://127.0.0.1:1?replica=1', 'replicas'],
     ['mysql://root@127.0.0.1:1/app?conections=2', 'connections'],
     ['postgres://127.0.0.1:1/app?shcema=a', 'schema'],
     ['zookeeper://127.0.0.1:1?rot=/a', 'root'],
@@ -156,6 +157,16 @@ describe('an option that there is not', () => {
   it('goes to the driver in a postgres: URL, where it is none of ours', () => {
     const url = 'postgres://127.0.0.1:1/app?sslmode=disable&application_name=shop&statement_timeout=5000'
     expect(postgres.postgres(url).name).toBe('postgres')
+  })
+})
+
+describe('a URL of no known store', () => {
+  it('is quoted without its password', async () => {
+    const outcome = await outcomeOf(() => Holdfast.open('postgress://shop:secret@db.internal/app'))
+    expect(outcome).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^'postgress:\/\/db\.internal\/app' is not the URL of a store/),
+    })
   })
 })
 

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Store } from '../../src/contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
+import { now } from '../../src/testing/conformance/checks.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 
 function client(store: Store, options: HoldfastOptions = {}): Holdfast {
@@ -76,7 +77,7 @@ describe('the message of a wait that is over', () => {
     const { message } = await failure(client(store).mutex('door').acquire({ wait: 1 }))
     expect(message).toMatch(
       new RegExp(
-        `^'door' could not be acquired within 1 ms: held by ${us}, 'nightly report' for \\d+ ms; wait longer, or see who holds it with inspect\\(\\)$`,
+        `^'door' could not be acquired within 1 ms: held by ${us}, 'nightly report' for \\d+ ms; wait longer, or see who holds it with locks.inspect\\(\\) or holdfast ls$`,
       ),
     )
   })
@@ -111,7 +112,21 @@ describe('the message of a wait that is over', () => {
     for (const { message } of await Promise.all(waits)) expect(message).toContain(`pid ${process.pid}`)
     expect(store.count('inspect')).toBeLessThan(10)
     store.cut('inspect')
-    const { message } = await failure(locks.mutex('door').acquire({ wait: 1 }))
+    // Another client, which does not know what this one has seen.
+    const { message } = await failure(client(store).mutex('door').acquire({ wait: 1 }))
     expect(message).toMatch(/^'door' could not be acquired within 1 ms; wait longer/)
+  })
+
+  it('comes from one look for all whose waits end soon after each other', async () => {
+    const store = new InterceptedStore(memory())
+    const locks = client(store)
+    await locks.mutex('door').acquire()
+    const begunAt = now()
+    for (let caller = 0; caller < 20; caller++) {
+      const { message } = await failure(locks.mutex('door').acquire({ wait: 1 }))
+      expect(message).toContain(`pid ${process.pid}`)
+    }
+    // Each look is good for a quarter of a second.
+    expect(store.count('inspect')).toBeLessThanOrEqual(1 + (now() - begunAt) / 250)
   })
 })

@@ -4,6 +4,7 @@ import { dashboard } from '../../src/server/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { quorum } from '../../src/stores/quorum/index.js'
 import { redis } from '../../src/stores/redis/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { describeOn } from '../servers/availability.js'
 import { startRedis } from '../servers/redis.js'
 import { stageOf, stoppedClock, TOKEN } from './dashboards.js'
@@ -170,6 +171,24 @@ describe('every answer matches the description', () => {
     expect((await ask(view, 'DELETE', '/v1/holds/{name}', { headers: { authorization } })).status).toBe(400)
     expect((await ask(view, 'POST', '/v1/locks/{name}/try', { body: '{}' })).status).toBe(201)
     for await (const { name } of locks.inspect()) expect(name).toBe('a')
+  })
+
+  it('of a hold that is revoked before its client is told', async () => {
+    for (const path of LOCKS) {
+      const inner = memory()
+      const operator = new Holdfast(inner)
+      const store = new InterceptedStore(inner)
+      const { view } = stageOf({ allowLocks: true }, store)
+      store.around = async (call, go) => {
+        if (call.method === 'pulse') await operator.breakHold('a')
+        const answer = await go()
+        // It is renewed before it is given out, because some of its lease has gone.
+        return call.method === 'claim' ? { ...answer, leaseMs: 800 } : answer
+      }
+      const { status, body } = await ask(view, 'POST', path, { body: '{"lease":"1s"}' })
+      expect([status, body['code']]).toEqual([410, 'HOLD_LOST'])
+      await operator.close()
+    }
   })
 
   it('of a store that cannot do it', async () => {

@@ -107,6 +107,23 @@ export function lockApiCases(open: () => Promise<Holdfast>): void {
     expect(await one.release('a', body.token)).toBe(204)
   })
 
+  it('refuses to wait where maxWaiters wait already', async () => {
+    const [one, other] = await twoServers(open)
+    const first = await one.acquire('a')
+    const waiting = one.acquire('a', { wait: '50s', maxWaiters: 1 })
+    await expect.poll(async () => (await other.line('a')).body.waitersTotal).toBe(1)
+    expect(await other.acquire('a', { maxWaiters: 1 })).toMatchObject({
+      status: 503,
+      body: { code: 'LINE_FULL' },
+    })
+    expect((await other.acquire('a', { maxWaiters: 0 })).status).toBe(400)
+    expect((await other.tryAcquire('a', { maxWaiters: 1 })).status).toBe(400)
+    expect(await one.release('a', first.body.token)).toBe(204)
+    const { status, body } = await waiting
+    expect(status).toBe(201)
+    expect(await one.release('a', body.token)).toBe(204)
+  })
+
   it('does not show the token, and takes no other for it', async () => {
     const [one, other] = await twoServers(open)
     const { body } = await one.acquire('a', { label: 'mine' })

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import type { Store } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { eventually, inTime, pass } from '../../src/testing/conformance/checks.js'
+import { lineLength } from './line-length.js'
 
 /** HOLDFAST_DEAF_ROUNDS=200 for a proof; HOLDFAST_DEAF_REST_MS=2000 lets each line rest first, so that its waiters ask less often. */
 const ROUNDS = Number(process.env['HOLDFAST_DEAF_ROUNDS'] ?? 2)
@@ -54,11 +55,6 @@ async function playRound(makeStore: () => Store): Promise<number[]> {
   } finally {
     await Promise.all(clients.map((locks) => locks.close()))
   }
-}
-
-async function lineLength(locks: Holdfast): Promise<number> {
-  for await (const { waiters } of locks.inspect({ prefix: 'door' })) return waiters.length
-  return 0
 }
 
 function summary(late: readonly number[]): string {

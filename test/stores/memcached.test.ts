@@ -16,7 +16,7 @@ describe('memcached by its options', () => {
     expect(memcachedFromUrl('//a:1,b:2?prefix=x&retention=5m&timeout=1s').name).toBe('memcached')
     expect(memcachedFromUrl('//user:p%40ss@a:1').name).toBe('memcached')
     for (const [url, message] of [
-      ['a:1', /no URL of memcached/],
+      ['a:1', /not a memcached URL/],
       ['//user@a:1', /no password/],
       ['//a:1?prefx=x', /prefix/],
       ['//a:1?tls=maybe', /tls/],

@@ -1,5 +1,5 @@
 import { createPool } from 'mysql2/promise'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { mysql } from '../../src/stores/mysql/index.js'
 import { eventually, pass } from '../../src/testing/conformance/checks.js'
@@ -7,25 +7,15 @@ import type { Crowd } from '../faults/crowd.js'
 import { crowdAt, judged, LEASE_MS, LIMIT_MS, ROUNDS, STALL_MS } from '../faults/mysql.js'
 import { Seats } from '../faults/seats.js'
 import { describeOn } from '../servers/availability.js'
+import { ending } from '../servers/ending.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
 
 /** After a stall the clients' connections are cut by their drivers, and opened anew. */
 const RECONNECT_MS = 5000
 
 describeOn('mariadb', 'faults of a MySQL server, while many contend', () => {
-  const running: { stop(): Promise<void> }[] = []
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
-  })
-
-  async function start(): Promise<MariadbServer> {
-    const server = await startMariadb()
-    running.push(server)
-    return server
-  }
-
   async function crowdOn(): Promise<{ server: MariadbServer; crowd: Crowd }> {
-    const server = await start()
+    const server = ending(await startMariadb())
     return { server, crowd: crowdAt(server.url) }
   }
 
@@ -107,7 +97,7 @@ describeOn('mariadb', 'faults of a MySQL server, while many contend', () => {
   it('semaphores and read-write locks while connections are killed at random', {
     timeout: LIMIT_MS,
   }, async () => {
-    const server = await start()
+    const server = ending(await startMariadb())
     const seats = new Seats(
       (['mysql2', 'mariadb'] as const).flatMap((driver) =>
         [1, 2].map(() => new Holdfast(mysql(server.url, { driver, connections: 3 }))),

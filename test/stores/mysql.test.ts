@@ -13,8 +13,8 @@ import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
 describe('a MySQL URL', () => {
   it.each([
     ['mysql://localhost', /names no database/],
-    ['mysql:///app', /is no URL of a MySQL server/],
-    ['postgres://localhost/app', /is no URL of a MySQL server/],
+    ['mysql:///app', /not a MySQL URL/],
+    ['postgres://localhost/app', /not a MySQL URL/],
     ['mysql://localhost/app?sslmode=require', /no option 'sslmode'/],
     ['mysql://localhost/app?ssl=yes', /must be true or false/],
     ['mysql://localhost/app?driver=mysql', /must be one of mysql2, mariadb/],
@@ -32,7 +32,7 @@ describe('a MySQL URL', () => {
   it('is not needed with a pool, whose options are its own', () => {
     const pool = createPool('mysql://localhost/app')
     onTestFinished(() => pool.end())
-    expect(() => mysql(pool, { driver: 'mysql2' })).toThrow(/a pool of yours is used as it is/)
+    expect(() => mysql(pool, { driver: 'mysql2' })).toThrow(/a pool of your own is used as it is/)
     expect(() => mysql({} as MysqlPool)).toThrow(/takes a URL.*or a pool/)
   })
 })
@@ -50,6 +50,18 @@ describeOn('mariadb', 'the MySQL store', () => {
     onTestFinished(() => connection.close())
     return connection
   }
+
+  it('adds the routine of bounded claims to a schema that an older version has made', async () => {
+    const prefix = 'older'
+    const connection = connect({ prefix })
+    await connection.claim(claimOf('door', 'one'))
+    await server.query(`drop procedure ${prefix}_bounded_calls`)
+    const claim = async (id: string): Promise<unknown> =>
+      connection.claim(claimOf('door', id, { maxWaiters: 1 }))
+    expect(await claim('two')).toMatchObject({ status: 'waiting' })
+    expect(await claim('three')).toEqual({ status: 'refused', reason: 'full' })
+    expect(await server.query(`select version from ${prefix}_version`)).toBe('1')
+  })
 
   it('makes its schema once, however many come first', async () => {
     const prefix = 'together'

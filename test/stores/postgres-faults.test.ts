@@ -155,7 +155,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
 
   it('says what is wrong with a read-only server, within the deadline, and goes on afterwards', async () => {
     const server = await start()
-    const locks = client(server, { storeTimeout: '4s' })
+    const locks = client(server, { storeTimeout: '8s' })
     const hold = await locks.mutex('door').acquire()
     const setReadOnly = async (value: string): Promise<void> => {
       await server.query(`alter system set default_transaction_read_only = ${value}`)

@@ -9,6 +9,7 @@ import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
 import { DEAF_LIMIT_MS, takeTurnsDeaf } from './deaf-turns.js'
+import { lineLength } from './line-length.js'
 import { openPgPool, openPool } from './postgres/pools.js'
 
 /** Longer than the first message to oneself may take on its way. */
@@ -49,6 +50,24 @@ describeOn('postgres', 'the PostgreSQL store', () => {
   const connectionsOf = async (user: string): Promise<number> =>
     Number(await server.query(`select count(*) from pg_stat_activity where usename = '${user}'`))
 
+  it('adds the routines of bounded claims to a schema that an older version has made', async () => {
+    const schema = 'older'
+    const [one, two] = [client(server.url, { schema }), client(server.url, { schema })]
+    const hold = await one.mutex('door').acquire()
+    for (const routine of ['take_bounded', 'bounded_calls', 'is_full'])
+      await server.query(`drop function ${schema}.${routine}`)
+    // A client that is open, and one that opens the schema anew.
+    const door = (locks: Holdfast) => locks.mutex('door')
+    await door(one).tryAcquire()
+    const waiting = door(one).acquire({ maxWaiters: 1 })
+    await eventually('a waiter', async () => (await lineLength(one)) === 1)
+    await rejectsWith('LINE_FULL', door(one).acquire({ maxWaiters: 1 }))
+    expect(await two.mutex('window').run(() => 'free', { maxWaiters: 1 })).toBe('free')
+    expect(await server.query(`select version from ${schema}.meta`)).toBe('1')
+    await hold.release()
+    await (await waiting).release()
+  })
+
   it.each(['pg', 'postgres'] as const)(
     'uses the pool of %s that it is given, and leaves it open',
     async (driver) => {
@@ -73,7 +92,7 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     }
     refuses(new pg.Client(server.url), {}, /Pool of pg/)
     refuses(undefined, {}, /takes a URL/)
-    refuses('mysql://localhost/a', {}, /no PostgreSQL URL/)
+    refuses('mysql://localhost/a', {}, /not a PostgreSQL URL/)
     refuses(`${server.url}?listen=no`, {}, /true, false or the URL/)
     refuses(server.url, { driver: 'mysql2' as 'pg' }, /pg, postgres/)
     refuses(server.url, { connections: 0 }, /from 1 on/)
@@ -372,9 +391,4 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const findings = await stores[0]?.check()
     expect(findings?.find(({ about }) => about === 'isolation')).toMatchObject({ level: 'risk' })
   })
-
-  async function lineLength(locks: Holdfast): Promise<number> {
-    for await (const { waiters } of locks.inspect({ prefix: 'door' })) return waiters.length
-    return 0
-  }
 })

@@ -111,12 +111,56 @@ describe('the members of a quorum', () => {
     expect(systemEnv.now() - since).toBeGreaterThanOrEqual(2000)
   })
 
+  it('are all asked by a check, however much slower one of them is', async () => {
+    const members = await set()
+    const slow = members[1] as InterceptedStore
+    slow.around = async (_call, go) => {
+      await new Promise<void>((resolve) => systemEnv.timer(100, resolve, { keepAlive: true }))
+      return go()
+    }
+    const locks = client(members)
+    expect((await locks.check())[0]?.text).toContain('3 of 3 members vote')
+  })
+
+  it('are all waited for by the first claim, so that it is in the line of all other clients', async () => {
+    const members = await set()
+    const slow = members[1] as InterceptedStore
+    slow.around = async (_call, go) => {
+      await new Promise<void>((resolve) => systemEnv.timer(300, resolve, { keepAlive: true }))
+      return go()
+    }
+    await client(members, { memberTimeout: '30s' })
+      .mutex('door')
+      .run(() => {})
+    expect(counts(members, 'claim')).toEqual([1, 1, 1])
+  })
+
   it('do not take part in a new set with those that vote already', async () => {
     const [a, b] = await set()
     const locks = client([a as Store, b as Store, memory()], { longestLease: '1m' })
     await locks.mutex('door').run(() => {})
     expect((await locks.check())[0]?.text).toContain('2 of 3 members vote')
   })
+})
+
+it('a quorum tells of waiters as soon as a majority of its members does', () => {
+  const isTelling = [false, false, false]
+  const members = isTelling.map((_, index): Store => {
+    const store = memory()
+    const capabilities = {
+      ...store.capabilities,
+      get tellsWanted() {
+        return isTelling[index]
+      },
+    }
+    return { name: store.name, capabilities, connect: (client) => store.connect(client) }
+  })
+  const { capabilities } = quorum(members)
+  expect(capabilities.tellsWanted).toBe(false)
+  isTelling[2] = true
+  expect(capabilities.tellsWanted).toBe(false)
+  isTelling[0] = true
+  expect(capabilities.tellsWanted).toBe(true)
 })
 
 describe('a grant of a quorum', () => {
@@ -214,6 +258,31 @@ describe('a grant of a quorum', () => {
     const hold = await locks.mutex('door').acquire({ lease: '10s' })
     expect((await failureOf(() => hold.extend('11s'))).code).toBe('INVALID_ARGUMENT')
     expect(hold.isValid).toBe(true)
+  })
+
+  it('is extended, also where a member joins it in the same moment', async () => {
+    const members = await set()
+    const [late, , silent] = members as [InterceptedStore, InterceptedStore, InterceptedStore]
+    const locks = client(members, { lease: '10s', memberTimeout: '2s' })
+    const hold = await locks.mutex('door').acquire()
+    silent.hang('pulse')
+    const [sent, delivered] = [deferred<void>(), deferred<void>()]
+    late.around = async (call, go) => {
+      if (call.method !== 'pulse') return go()
+      sent.resolve()
+      await delivered.promise
+      return go()
+    }
+    const extended = hold.extend('20s')
+    await sent.promise
+    // The member loses the hold before it hears of that. It joins again by the next extension, with
+    // the usual lease, and one of the other two is silent.
+    const operator = late.connect({ id: 'operator', space: 'default', push: () => {} })
+    expect(await operator.evict('door', null)).toHaveLength(1)
+    const again = hold.extend('20s')
+    await eventually('its new vote', () => late.answered('claim') === 2)
+    delivered.resolve()
+    await Promise.all([extended, again])
   })
 
   it('is none of permits that are counted', async () => {

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { type Finding, Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
+import { pageOf } from '../project/pages.js'
 import { describeOn } from '../servers/availability.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
 import { startRedisCluster } from '../servers/redis-cluster.js'
@@ -9,6 +10,14 @@ import { startRedisCluster } from '../servers/redis-cluster.js'
 async function check(url: string, options: RedisOptions = {}): Promise<Record<string, Finding>> {
   await using locks = new Holdfast(redis(url, options))
   return Object.fromEntries((await locks.check()).map((finding) => [finding.about, finding]))
+}
+
+/** The rights that the page lists, for `ACL SETUSER`. */
+function listedRights(): string[] {
+  const [, rights = ''] =
+    /^ {4}ACL SETUSER locks (.*\n {6}.*)$/m.exec(pageOf('docs/stores/redis.md').text) ?? []
+  expect(rights).toContain('+evalsha')
+  return rights.trim().split(/\s+/)
 }
 
 async function server(...args: string[]): Promise<RedisServer> {
@@ -65,27 +74,36 @@ describeOn('redis', 'a look at a live Redis', () => {
 
   it('names missing permissions as a fault, and the listed ones are enough', async () => {
     const redisServer = await server()
-    const commands =
-      '+evalsha +eval +script|load +hget +hmget +hset +hdel +hgetall +pexpire +get +set +time +publish +subscribe +unsubscribe +scan +ping +info +client +select +hello +wait'
-    const user = (name: string, granted: string) =>
-      redisServer.cli(
-        'acl',
-        'setuser',
-        name,
-        'on',
-        '>pw',
-        '~holdfast:*',
-        '&holdfast:*',
-        ...granted.split(' '),
-      )
-    await user('whole', commands)
-    await user('mute', commands.replace('+publish ', ''))
-    const as = (name: string) => redisServer.url.replace('//', `//${name}:pw@`)
+    const rights = listedRights()
+    const user = (name: string, granted: string[]) => redisServer.cli('acl', 'setuser', name, ...granted)
+    const as = (name: string) => redisServer.url.replace('//', `//${name}:password@`)
+    await user('whole', rights)
     expect((await check(as('whole')))['permissions']).toMatchObject({ level: 'fine' })
-    expect((await check(as('mute')))['permissions']).toMatchObject({
-      level: 'fault',
-      text: expect.stringContaining('docs/stores/redis.md'),
-    })
+    for (const command of ['publish', 'hset', 'hlen', 'hvals', 'hexists']) {
+      await user(command, [...rights, `-${command}`])
+      expect((await check(as(command)))['permissions'], command).toMatchObject({
+        level: 'fault',
+        text: expect.stringContaining('docs/stores/redis.md'),
+      })
+    }
+  })
+
+  it('needs no other rights for a line that is bounded', async () => {
+    const redisServer = await server()
+    await redisServer.cli('acl', 'setuser', 'whole', ...listedRights())
+    const url = redisServer.url.replace('//', '//whole:password@')
+    await using locks = new Holdfast(redis(url), { order: 'strict', maxWaiters: 2 })
+    await using _hold = await locks.mutex('a').acquire()
+    const codes: string[] = []
+    const waits = Array.from({ length: 6 }, () =>
+      locks
+        .mutex('a')
+        .acquire()
+        .catch((error) => codes.push(error.code)),
+    )
+    await expect.poll(() => codes, { timeout: 20_000 }).toEqual(Array(4).fill('LINE_FULL'))
+    await locks.close({ drain: 0 })
+    await Promise.all(waits)
   })
 
   it.each(['ioredis', 'redis'] as const)('looks at every master of a Cluster, through %s', async (driver) => {

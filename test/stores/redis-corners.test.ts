@@ -28,7 +28,29 @@ async function renewed(hold: Hold): Promise<void> {
   await eventually('a renewal', () => now() + hold.remainingMs > validUntil)
 }
 
+/** Resolves with how long the key of an unused resource stays. */
+async function keptMs(of: RedisServer, name: string, locks: Holdfast): Promise<number> {
+  await locks.mutex(name).run(() => {})
+  return Number(await of.cli('pttl', `holdfast:default:{${name}}`))
+}
+
 describeOn('redis', 'the Redis store', () => {
+  it('takes its options from a URL, and those that are given before them', async () => {
+    const live = await server()
+    const url = `${live.url}?retention=10h`
+    await using kept = await Holdfast.open(url)
+    expect(await keptMs(live, 'kept', kept)).toBeGreaterThan(9 * 3_600_000)
+    await using given = new Holdfast(redis(url, { retention: '1h' }))
+    expect(await keptMs(live, 'given', given)).toBeLessThan(3 * 3_600_000)
+
+    const safe = `${live.url}?replicas=1&replicaTimeout=20ms`
+    await using strict = await Holdfast.open(safe)
+    const finding = (await strict.check()).find(({ about }) => about === 'replicas')
+    expect(finding).toMatchObject({ level: 'fault' })
+    await using lax = new Holdfast(redis(safe, { replicas: 0 }))
+    await lax.mutex('lax').run(() => {})
+  })
+
   it('keeps a line for as long as its holds when it is resized', async () => {
     const { url, cli } = await bound(server())
     await using mine = new Holdfast(redis(url, { retention: '1s' }))

@@ -1,24 +1,19 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 import type { Crowd } from '../faults/crowd.js'
 import { crowdAt, judged, LEASE_MS, LIMIT_MS, Losses, ROUNDS, STALL_MS } from '../faults/redis.js'
 import { describeOn } from '../servers/availability.js'
+import { ending } from '../servers/ending.js'
 import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
 import { type RedisOptions, type RedisServer, startRedis } from '../servers/redis.js'
 
 const noLoss = packetLossAvailability()
 
 describeOn('redis', 'faults of a Redis server', () => {
-  const running: { stop(): Promise<void> }[] = []
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
-  })
-
   async function crowdOn(options: RedisOptions = {}): Promise<{ server: RedisServer; crowd: Crowd }> {
-    const server = await startRedis(options)
-    running.push(server)
+    const server = ending(await startRedis(options))
     return { server, crowd: crowdAt(server.url) }
   }
 
@@ -82,8 +77,7 @@ describeOn('redis', 'faults of a Redis server', () => {
   })
 
   it('SCRIPT FLUSH, again and again: nobody notices', { timeout: LIMIT_MS }, async () => {
-    const server = await startRedis()
-    running.push(server)
+    const server = ending(await startRedis())
     // Nobody at all: so no lease may end because the machine stood still.
     const crowd = crowdAt(server.url, 6 * LEASE_MS)
     for (let round = 0; round < 10 * ROUNDS; round++) {

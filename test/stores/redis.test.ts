@@ -215,6 +215,12 @@ describeOn('redis', 'the Redis store', () => {
       'redis+sentinel://h',
       'redis://h/x',
       'redis://h?color=red',
+      'redis://h?replicas=',
+      'redis://h?replicas=-1',
+      'redis://h?replicas=one',
+      'redis://h?replicas=1&replicaTimeout=2',
+      'redis://h?retention=1ms',
+      'redis://h?retention=5',
       'redis+x://h',
     ])
       throwsWith('INVALID_ARGUMENT', () => redis(url))

@@ -54,6 +54,19 @@ describe('sockets', () => {
     one?.sockets.close()
   })
 
+  it('are closed when they were not used for a while, and opened again', async () => {
+    const [one, two] = listeners(tempFolder().path('locks.db'), 'one', 'two')
+    await one?.sockets.send('two', [message('x')])
+    one?.sockets.closeIdle()
+    expect(one?.sockets.size).toBe(1)
+    one?.sockets.closeIdle()
+    await vi.waitFor(() => expect([one?.sockets.size, two?.sockets.size]).toEqual([0, 0]), 30_000)
+    await one?.sockets.send('two', [message('y')])
+    await vi.waitFor(() => expect(two?.heard).toEqual(['x', 'y']), 30_000)
+    one?.sockets.close()
+    two?.sockets.close()
+  })
+
   it('give up quietly where no process listens', async () => {
     const path = tempFolder().path('locks.db')
     const [one] = listeners(path, 'one')

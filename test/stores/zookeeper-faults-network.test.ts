@@ -1,10 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { eventually, inTime, now, pass, rejectsWith } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
 import { clientAt, SESSION_MS, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
 import { type CutKind, type CutMoment, CuttingProxy } from '../faults/zookeeper-proxy.js'
 import { describeOn } from '../servers/availability.js'
+import { ending } from '../servers/ending.js'
 import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
 import { TcpProxy } from '../servers/proxy.js'
 import {
@@ -22,16 +23,8 @@ const CUTS_A_ROUND = 3
 type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
 
 describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
-  const running: { stop(): Promise<void> }[] = []
-  const ending = <T extends { stop(): Promise<void> }>(each: T): T => {
-    running.unshift(each)
-    return each
-  }
   const start = async (options?: EnsembleOptions): Promise<ZooKeeperEnsemble> =>
     ending(await startZooKeeperEnsemble(options))
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
-  })
 
   describe('the connection is cut in the middle of everything, before the request has arrived and after', () => {
     const cutting = async (): Promise<{ servers: string; address: string; cut: Cut }> => {

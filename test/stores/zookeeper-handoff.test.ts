@@ -153,6 +153,27 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
     expect(next.granted()[0]?.fence).toBeGreaterThan(block + 4)
   })
 
+  it('a node that was replaced while a waiter was cut off does not let it in', async () => {
+    const holder = await holderThatWaited()
+    const proxy = await TcpProxy.start(server.port)
+    proxies.push(proxy)
+    const [next, last] = [client(), client(`127.0.0.1:${proxy.port}`)]
+    await next.claim(claimOf('next'))
+    await last.claim(claimOf('last'))
+    proxy.mode = 'refuse'
+    // So the next one replaces its node when it is granted, for a higher fence.
+    await holder.pulse([{ resource: 'door', id: 'holder', ...LASTING, block: 5 }])
+    await holder.release('door', 'holder')
+    await eventually('the next one', () => next.granted().length === 1)
+    proxy.mode = 'pass'
+    const [reply] = await last.pulse([{ resource: 'door', id: 'last', ...LASTING }])
+    expect(reply?.status).toBe('waiting')
+    expect(last.granted()).toEqual([])
+    await next.release('door', 'next')
+    await eventually('the last one', () => last.granted().length === 1)
+    expect(last.granted()[0]?.fence).toBeGreaterThan(next.granted()[0]?.fence ?? Infinity)
+  })
+
   it('readers are let in together by the word of the writer, and a writer behind them is not', async () => {
     const holder = await holderThatWaited()
     const [one, other, writer] = [client(), client(), client()]

@@ -17,6 +17,7 @@ import {
   type ZooKeeperEnsemble,
   type ZooKeeperServer,
 } from '../servers/zookeeper.js'
+import { lineLength } from './line-length.js'
 
 const TIMEOUT_MS = 4000
 const OPTIONS = { sessionTimeout: TIMEOUT_MS, tick: 200 }
@@ -399,13 +400,22 @@ describeOn('zookeeper', 'the ZooKeeper store with three servers', () => {
 
   it('keeps places while each server in turn is frozen, and never lets two in', async () => {
     const hold = await locksAt(ensemble.address, '/frozen').mutex('door').acquire()
-    const waiter = locksAt(ensemble.address, '/frozen').mutex('door').acquire()
-    const isHeldByBoth = waiter.then(() => hold.isValid)
+    const second = locksAt(ensemble.address, '/frozen')
+    const isHeldByBoth = second
+      .mutex('door')
+      .acquire()
+      .then(() => hold.isValid)
+    // A look may fail while another leader is elected.
+    const waiting = (): Promise<number> => lineLength(second).catch(() => 0)
+    const isInLine = async (): Promise<boolean> => (await waiting()) === 1 || !hold.isValid
+    await eventually('a waiter', isInLine)
     for (const member of ensemble.members) {
       member.pause()
       await pass(TIMEOUT_MS / 2)
       member.resume()
       await eventually('all three', async () => (await ensemble.serving()).length === 3)
+      // Its client is served between two freezes: otherwise it would give up in the end.
+      await eventually('the waiter', isInLine)
     }
     // Its validity may have run out while a leader was elected, or may do so now; otherwise it is there to be given back.
     const [askedAt, leftMs] = [now(), hold.remainingMs]

@@ -96,7 +96,11 @@ export class PeerLock<H extends PeerHold = PeerHold> {
     const taken = await this.#take(request)
     if (taken) return taken
     const message = `'${this.name}' could not be acquired within ${request.waitMs} ms; another program holds it`
-    throw new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: this.name, store: 'redis' })
+    throw new HoldfastError('ACQUIRE_TIMEOUT', message, {
+      resource: this.name,
+      store: 'redis',
+      retryable: true,
+    })
   }
 
   async #take(request: PeerRequest): Promise<{ hold: H; claim: PeerClaim } | null> {

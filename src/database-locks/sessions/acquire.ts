@@ -51,7 +51,11 @@ export class SessionLockCalls<
     const hold = await this.#wait(name, waitMs, checkSignal(signal))
     if (hold) return hold
     const message = `'${name}' could not be acquired within ${waitMs} ms; another session holds it`
-    throw new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: String(name), store: this.#store })
+    throw new HoldfastError('ACQUIRE_TIMEOUT', message, {
+      resource: String(name),
+      store: this.#store,
+      retryable: true,
+    })
   }
 
   async tryAcquire(name: Name): Promise<H | null> {

@@ -99,6 +99,6 @@ export class TransactionLock<Tx> {
     const { store } = this.#backend
     if (this.#backend.failureOf(error) !== 'busy') return this.#backend.explain(error, resource)
     const message = `'${resource}' could not be acquired within ${waitMs} ms; another transaction holds it`
-    return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, store })
+    return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, store, retryable: true })
   }
 }

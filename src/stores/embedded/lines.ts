@@ -67,6 +67,7 @@ export class EmbeddedLines {
     // If a claim waits already, the holders have been told.
     if (!front.next) this.#tellWanted(front.holds)
     if (request.mode === 'try') return { status: 'refused', reason: 'busy' }
+    if (this.#isFull(request, now)) return { status: 'refused', reason: 'full' }
     const waiter = newRow(client, request, now, null, now + request.presenceMs)
     this.#rows.append(waiter)
     return this.#waiting(waiter, front.next ? front : { ...front, next: waiter }, now)
@@ -304,12 +305,22 @@ export class EmbeddedLines {
   }
 
   #ahead(row: ClaimRow, now: number): number {
-    let ahead = 0
-    for (const { id, fence } of liveRows(this.#rows, row.resource, now)) {
-      if (id === row.id || ahead >= MOST_AHEAD) break
-      if (fence === null) ahead++
+    return this.#countWaiters(row.resource, row.id, MOST_AHEAD, now)
+  }
+
+  /** Whether as many claims wait as the request allows. */
+  #isFull({ resource, id, maxWaiters }: ClaimRequest, now: number): boolean {
+    return maxWaiters !== undefined && this.#countWaiters(resource, id, maxWaiters, now) >= maxWaiters
+  }
+
+  /** How many claims wait before that one, or at all if it is not in line; counted up to `most`. */
+  #countWaiters(resource: string, before: string, most: number, now: number): number {
+    let count = 0
+    for (const { id, fence } of liveRows(this.#rows, resource, now)) {
+      if (id === before || count >= most) break
+      if (fence === null) count++
     }
-    return ahead
+    return count
   }
 }
 

@@ -16,7 +16,7 @@ const EXAMPLE = 'memcached://user:password@host1:11211,host2:11211'
 export function parseMemcachedUrl(rest: string): MemcachedUrl {
   // The text itself is not shown: it may hold a password.
   const match = /^\/\/(?:([^@/]*)@)?([^/?#@]+)\/?(?:\?([^#]*))?$/.exec(rest)
-  if (!match) throw invalid(`This is no URL of memcached; write ${EXAMPLE}`)
+  if (!match) throw invalid(`This is not a memcached URL; write ${EXAMPLE}`)
   const [, user, servers = '', query = ''] = match
   const options: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(query)) {

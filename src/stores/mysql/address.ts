@@ -32,7 +32,7 @@ export function parseAddress(text: string): MysqlAddress {
   // The text itself is not shown: it may hold a password.
   if (!url || !/^(mysql|mariadb):$/.test(url.protocol) || url.hostname === '')
     throw invalid(
-      `This is no URL of a MySQL server; write ${EXAMPLE}, with the user name and password percent-encoded`,
+      `This is not a MySQL URL; write ${EXAMPLE}, with the user name and password percent-encoded`,
     )
   const database = decoded(url.pathname.slice(1))
   if (database === '') throw invalid(`The URL of MySQL names no database; write ${EXAMPLE}`)

@@ -68,7 +68,7 @@ function checkLog(isLogged: string, format: string): Finding {
     const text = 'binlog_format is STATEMENT, which InnoDB refuses at READ COMMITTED; set it to ROW or MIXED.'
     return { level: 'fault', about, text }
   }
-  const text = `It is written (${format}). A fail-over to a replica may lose the latest grants, unless replication is synchronous.`
+  const text = `It is written (${format}). A failover to a replica may lose the latest grants, unless replication is synchronous.`
   return { level: 'risk', about, text }
 }
 

@@ -4,7 +4,7 @@ import type { MysqlNews } from './clients.js'
 import type { Changed } from './driver.js'
 import type { MysqlRunner } from './runner.js'
 import { type AloneClaim, grantAlone, releaseAlone } from './sql/alone.js'
-import { MODE } from './sql/claim.js'
+import { BOUNDED_VALUES, MODE } from './sql/claim.js'
 import type { MysqlNames } from './sql/names.js'
 import { bytes, json, toBytes, toHex } from './values.js'
 
@@ -19,7 +19,7 @@ export interface MysqlCall {
   readonly resource: string
   /** The id of the client that makes it. */
   readonly client: string
-  /** In the order of `CLAIM_VALUES`; of a release the mode and the id. */
+  /** In the order of `CLAIM_VALUES` or `BOUNDED_VALUES`; of a release the mode and the id. */
   readonly values: readonly CallValue[]
   /** Tried first, where the call travels alone. */
   readonly fastPath: FastPath | undefined
@@ -38,7 +38,7 @@ export interface MysqlAnswer<T> {
   readonly news: readonly MysqlNews[]
 }
 
-/** The values of a claim, in the order of `CLAIM_VALUES`. */
+/** The values of a claim, in the order of `CLAIM_VALUES`; of a bounded one, of `BOUNDED_VALUES`. */
 export function claimValues(request: ClaimRequest, client: string): CallValue[] {
   const { id, permits, capacity, maxHoldMs, floor, block, info, adopts } = request
   const durations = [
@@ -48,7 +48,8 @@ export function claimValues(request: ClaimRequest, client: string): CallValue[] 
   ]
   const old = adopts ? [toHex(adopts.id), adopts.fence] : [null, null]
   const who = [MODE[request.mode], toHex(id), toHex(client)]
-  return [...who, permits, capacity, ...durations, floor, block, toHex(info), ...old]
+  const bound = request.maxWaiters === undefined ? [] : [request.maxWaiters]
+  return [...who, permits, capacity, ...durations, floor, block, toHex(info), ...old, ...bound]
 }
 
 export function releaseValues(id: string): CallValue[] {
@@ -94,7 +95,7 @@ export async function sendCalls(
   const [routine, values] = statementOf(calls)
   const [row = ''] = await runner.call(routine, [bytes(line), ...values, at])
   const { reply, news } = JSON.parse(row) as MysqlAnswer<unknown>
-  return { reply: calls.length === 1 ? [reply] : (reply as unknown[]), news }
+  return { reply: Array.isArray(reply) ? reply : [reply], news }
 }
 
 /** The routine for these calls, and its arguments without the line and the time. */
@@ -103,8 +104,11 @@ function statementOf(calls: readonly MysqlCall[]): [routine: string, values: str
   const name = [toBytes(space), toBytes(resource)]
   // Other clients of a batch are told twice, in the answer and by the table; the second is ignored.
   const caller = toBytes(client)
-  if (calls.length > 1)
-    return ['calls', [caller, ...name, json(JSON.stringify(calls.map((call) => call.values)))]]
+  const isBounded = calls.some((call) => call.values.length === BOUNDED_VALUES.length)
+  if (calls.length > 1 || isBounded) {
+    const all = json(JSON.stringify(calls.map((call) => call.values)))
+    return [isBounded ? 'bounded_calls' : 'calls', [caller, ...name, all]]
+  }
   const [mode, ...rest] = values
   if (mode === MODE.release) return ['leave', [caller, ...rest.map(toSql)]]
   return ['join', [caller, ...name, ...values.map(toSql)]]

@@ -1,4 +1,4 @@
-import { callsRoutine, joinRoutine, leaveRoutine } from './sql/calls.js'
+import { boundedCallsRoutine, callsRoutine, joinRoutine, leaveRoutine } from './sql/calls.js'
 import { type MysqlNames, namesOf } from './sql/names.js'
 import { cancelRoutine, evictRoutine, resizeRoutine } from './sql/operate.js'
 import { pulseRoutine } from './sql/pulse.js'
@@ -17,6 +17,7 @@ const ROUTINES: Readonly<Record<string, (names: MysqlNames) => string>> = {
   join: joinRoutine,
   leave: leaveRoutine,
   calls: callsRoutine,
+  bounded_calls: boundedCallsRoutine,
   pulse: pulseRoutine,
   evict: evictRoutine,
   cancel: cancelRoutine,

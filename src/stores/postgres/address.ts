@@ -21,7 +21,7 @@ const EXAMPLE = 'postgres://user:password@host:5432/database'
  */
 export function readUrl(text: string): UrlParts {
   if (!/^postgres(ql)?:\/\//i.test(text))
-    throw invalid(`'${text.replace(/:[^:@/]*@/, ':…@')}' is no PostgreSQL URL; it looks like ${EXAMPLE}`)
+    throw invalid(`'${text.replace(/:[^:@/]*@/, ':…@')}' is not a PostgreSQL URL; write ${EXAMPLE}`)
   const [address = '', query = ''] = text.split(/\?(.*)/s)
   const parameters = new URLSearchParams(query)
   const take = (name: string): string | undefined => {

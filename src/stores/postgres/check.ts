@@ -95,11 +95,11 @@ function checkReplicas({ standbys, names }: Settings): Finding {
     return {
       level: 'fine',
       about,
-      text: 'None are connected, so there is no fail-over that could lose a grant.',
+      text: 'None are connected, so there is no failover that could lose a grant.',
     }
   if (names !== '')
     return { level: 'fine', about, text: `${standbys} are connected; grants wait for ${names}.` }
-  const text = `${standbys} are connected, and a fail-over may lose the latest grants; set synchronous_standby_names to have them waited for.`
+  const text = `${standbys} are connected, and a failover may lose the latest grants; set synchronous_standby_names, so that grants wait for them.`
   return { level: 'risk', about, text }
 }
 

@@ -7,6 +7,8 @@ import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 export class Installation {
   readonly #schema: string
   #done: Promise<void> | undefined
+  /** Not all that this version has is there. */
+  #isIncomplete = false
 
   constructor(schema: string) {
     this.#schema = schema
@@ -22,9 +24,15 @@ export class Installation {
     return done
   }
 
-  /** A part of it is missing: dropped, or not in a backup. The next call checks again. */
+  /** The next call checks again. */
   forget(): void {
     this.#done = undefined
+  }
+
+  /** A part is missing: dropped, not in a backup, or newer than the Holdfast that created it. */
+  onMissing(): void {
+    this.#isIncomplete = true
+    this.forget()
   }
 
   async #install(driver: PostgresDriver): Promise<void> {
@@ -35,7 +43,8 @@ export class Installation {
         `The schema ${this.#schema} was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`,
         { store: 'postgres' },
       )
-    if (version < SCHEMA_VERSION) await driver.run(installText(this.#schema))
+    if (version < SCHEMA_VERSION || this.#isIncomplete) await driver.run(installText(this.#schema))
+    this.#isIncomplete = false
   }
 
   async #version(driver: PostgresDriver): Promise<number> {

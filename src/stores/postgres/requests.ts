@@ -13,7 +13,8 @@ export interface PostgresRequest {
 
 /** `isDeaf`: the client would not hear a push. */
 export function claimRequest(request: ClaimRequest, client: string, isDeaf: boolean): PostgresRequest {
-  const { mode, permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts } = request
+  const { mode, permits, capacity, leaseMs, presenceMs, maxHoldMs, floor, block, adopts, maxWaiters } =
+    request
   return {
     mode,
     id: encodeText(request.id),
@@ -27,6 +28,7 @@ export function claimRequest(request: ClaimRequest, client: string, isDeaf: bool
     block,
     info: encodeText(request.info),
     ...(isDeaf ? { deaf: true } : {}),
+    ...(maxWaiters === undefined ? {} : { max_waiters: maxWaiters }),
     ...(adopts ? { old: encodeText(adopts.id), old_fence: adopts.fence } : {}),
   }
 }
@@ -35,13 +37,17 @@ export function releaseRequest(id: string): PostgresRequest {
   return { mode: 'release', id: encodeText(id) }
 }
 
-/** The routine for these requests, with its arguments: only `calls` takes several. */
+/** The routine for these requests, with its arguments: only the last two take several. */
 export function routineFor(requests: readonly PostgresRequest[]): { routine: string; values: Value[] } {
   const [only] = requests
-  if (only && requests.length === 1)
-    return { routine: only.mode === 'release' ? 'give_back' : 'take', values: [JSON.stringify(only)] }
+  const isBounded = requests.some((request) => request['max_waiters'] !== undefined)
+  if (only && requests.length === 1) {
+    const take = isBounded ? 'take_bounded' : 'take'
+    return { routine: only.mode === 'release' ? 'give_back' : take, values: [JSON.stringify(only)] }
+  }
   const claims = requests.filter(({ mode }) => mode !== 'release').length
-  return { routine: 'calls', values: [JSON.stringify(requests), String(claims)] }
+  const routine = isBounded ? 'bounded_calls' : 'calls'
+  return { routine, values: [JSON.stringify(requests), String(claims)] }
 }
 
 /** The beats as the routine `pulse` takes them. */

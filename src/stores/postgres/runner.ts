@@ -53,7 +53,7 @@ export class PostgresRunner {
       } catch (error) {
         if (attempt >= MOST_ATTEMPTS || !(isUndone(error) || (isMissing(error) && attempt === 1)))
           throw explain(error)
-        if (isMissing(error)) this.#installation.forget()
+        if (isMissing(error)) this.#installation.onMissing()
       }
     }
   }

@@ -1,4 +1,5 @@
 import { advisorySql } from './sql/advisory.js'
+import { boundedSql } from './sql/bounded.js'
 import { callsSql } from './sql/calls.js'
 import { fastPathSql } from './sql/fast-path.js'
 import { inspectSql } from './sql/inspect.js'
@@ -31,6 +32,12 @@ const STEPS: readonly string[] = [
   ].join(''),
 ]
 
+/**
+ * What was added to the present version since, each with a routine of it: where that is missing, it
+ * is created. A new version would shut out clients that do not need it.
+ */
+const ADDITIONS: readonly (readonly [routine: string, sql: string])[] = [['take_bounded', boundedSql]]
+
 /** A quoted identifier. */
 export function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
@@ -52,6 +59,7 @@ export function schemaText(schema: string): string {
  */
 export function installText(schema: string): string {
   const from = STEPS.map((step, version) => stepText(step, version, schema)).join('')
+  const additions = ADDITIONS.map(([routine, sql]) => additionText(routine, sql, schema)).join('')
   return `SELECT pg_advisory_xact_lock(${INSTALL_LOCK});
 DO $holdfast$
 DECLARE
@@ -65,7 +73,7 @@ BEGIN
   ELSE
     SELECT version INTO known FROM ${quote(schema)}.meta;
   END IF;
-${from}END $holdfast$;
+${from}${additions}END $holdfast$;
 `
 }
 
@@ -75,6 +83,11 @@ function stepText(step: string, version: number, schema: string): string {
       ? 'INSERT INTO holdfast.meta (version) VALUES (1);'
       : `UPDATE holdfast.meta SET version = ${version + 1};`
   return `  IF known <= ${version} THEN\n${inSchema(step + record, schema)}\n  END IF;\n`
+}
+
+function additionText(routine: string, sql: string, schema: string): string {
+  const name = literal(`${quote(schema)}.${quote(routine)}`)
+  return `  IF to_regproc(${name}) IS NULL THEN\n${inSchema(sql, schema)}\n  END IF;\n`
 }
 
 function literal(text: string): string {

@@ -58,6 +58,8 @@ export class Asking {
     const { votes } = voting
     const usher = this.#usherVote
     if (usher === 'waiting' && request.mode === 'queue') return this.#claim.line.enter()
+    // Also if a majority has granted it: those that wait there come first.
+    if (voting.isFull) return this.#refuseFull()
     if (this.#isUsherOnly) return this.#decideByUsher(usher)
     // Others wait there, also where the other members have room for one more reader.
     if (usher === 'busy' && request.mode === 'try') return this.#claim.refuse(voting.refusal ?? BUSY)
@@ -69,6 +71,12 @@ export class Asking {
       if (!isWaitedFor) this.#claim.agreement.begin()
       else if (!isShared) timers.startGrace()
     } else if (!votes.canBeMajority('granted', 'asked')) this.#noMajority()
+  }
+
+  #refuseFull(): void {
+    const { context, resource } = this.#claim
+    context.contention.note(resource)
+    this.#claim.refuse({ status: 'refused', reason: 'full' })
   }
 
   get #usherVote(): VoteState | null {

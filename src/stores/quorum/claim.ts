@@ -64,6 +64,8 @@ export class QuorumClaim {
   readonly line: Line
   readonly agreement: Agreement
   readonly #asking: Asking
+  /** Behind all further fences that members were asked for. */
+  #endAsked = 0
   /** Before anything was sent: the lease counts from here. */
   readonly #startedAt: number
 
@@ -125,9 +127,14 @@ export class QuorumClaim {
     this.answer.give(isWanted === undefined ? granted : { ...granted, isWanted })
   }
 
-  /** Further fences, behind all that a member may have given to this claim. */
-  nextFences(): number {
-    return Math.max(this.endFence, this.votes.highestFence + 1)
+  /**
+   * The first of further fences to ask for, behind all that a member may have given to this claim.
+   * Nothing is asked for twice: a member's answer does not say how many it has reserved.
+   */
+  nextFences(count: number, least = 0): number {
+    const first = Math.max(least, this.endFence, this.votes.highestFence + 1, this.#endAsked)
+    this.#endAsked = first + count
+    return first
   }
 
   /** Whether members without the claim may be asked for it: it is as it was granted. */

@@ -1,7 +1,6 @@
 import { formatMs } from '../../base/duration.js'
 import type { Env } from '../../base/env.js'
 import { HoldfastError, invalid } from '../../base/errors.js'
-import { nothing } from '../../base/nothing.js'
 import { EXCLUSIVE } from '../../contract/constants.js'
 import type {
   Beat,
@@ -187,7 +186,7 @@ export class QuorumConnection implements Connection {
 
   async check(): Promise<Finding[]> {
     this.#throwIfClosed()
-    await Promise.resolve(this.#members.ready()).catch(nothing)
+    await this.#members.askAll()
     return checkMembers(this.#options.env, this.#members)
   }
 

@@ -84,14 +84,12 @@ function capabilitiesOf(stores: readonly Store[]): Capabilities {
       return everyMs === Infinity ? null : everyMs
     },
     confirmHandOffs: all.some(({ confirmHandOffs }) => confirmHandOffs === true),
-    ...(all.every(({ tellsWanted }) => tellsWanted !== undefined)
-      ? {
-          // The first claim that has to wait asks all members that are up, so a majority is enough.
-          get tellsWanted() {
-            return all.filter(({ tellsWanted }) => tellsWanted === true).length > all.length / 2
-          },
-        }
-      : {}),
+    // Not by a spread, which would read it once and for all.
+    get tellsWanted() {
+      if (all.some(({ tellsWanted }) => tellsWanted === undefined)) return undefined
+      // The first claim that has to wait asks all members that are up, so a majority is enough.
+      return all.filter(({ tellsWanted }) => tellsWanted === true).length > all.length / 2
+    },
   }
 }
 
@@ -103,7 +101,8 @@ function checkMembers(members: readonly Store[]): void {
       `A quorum has 3, 5 or 7 members, not ${members.length}: an even number survives no more failures than one less`,
     )
   for (const [index, member] of members.entries()) {
-    if (typeof member?.connect !== 'function') throw invalid(`Member ${index + 1} of the quorum is no store`)
+    if (typeof member?.connect !== 'function')
+      throw invalid(`Member ${index + 1} of the quorum is not a store`)
     if (members.indexOf(member) !== index)
       throw invalid(
         `Members ${members.indexOf(member) + 1} and ${index + 1} of the quorum are the same store`,

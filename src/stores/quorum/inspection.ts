@@ -37,8 +37,9 @@ export class Inspection {
   async lines(query: InspectQuery): Promise<LineView[]> {
     const [env, members] = [this.#env, this.#members]
     let found = await this.#look(query)
-    // Those that do not agree within this time give the claim up.
-    const agreeingMs = members.roundTripsMs(COLLECT_MS)
+    // Those that do not agree within this time give the claim up. A member that was silent for long
+    // must not make views take as long.
+    const agreeingMs = Math.min(members.roundTripsMs(COLLECT_MS), members.timeoutMs)
     const end = env.now() + agreeingMs
     while (this.#isAgreeing(found, agreeingMs) && env.now() < end) {
       await new Promise<void>((resolve) => env.timer(LOOK_EVERY_MS, resolve, { keepAlive: true }))

@@ -69,6 +69,11 @@ export class Members {
     })
   }
 
+  /** How long a member may be silent. */
+  get timeoutMs(): number {
+    return this.#options.timeoutMs
+  }
+
   /** The members that vote. */
   get up(): Member[] {
     return this.all.filter((member) => member.isUp)
@@ -112,8 +117,10 @@ export class Members {
   async #becomeReady(): Promise<void> {
     const { env } = this.#options
     const startedAt = env.now()
-    const isPausing = !this.#hasUnknown && startedAt - this.#identifiedAt < LEAST_PAUSE_MS
-    if (this.#identifying || !isPausing) await this.#majorityOf(this.#identify(), startedAt)
+    const isPausing = startedAt - this.#identifiedAt < LEAST_PAUSE_MS
+    // The first time until all have answered or failed, so that all clients choose the same usher.
+    if (this.#hasUnknown) await this.#identify()
+    else if (this.#identifying || !isPausing) await this.#majorityOf(this.#identify(), startedAt)
     if (this.#refusal) throw this.#refusal
     if (!this.hasMajority) throw this.unavailable()
   }
@@ -190,6 +197,11 @@ export class Members {
     })
   }
 
+  /** Asks those that do not vote. Resolves when each has answered or failed; never rejects. */
+  async askAll(): Promise<void> {
+    if (this.up.length < this.all.length) await this.#identify()
+  }
+
   /** One at a time; never rejects. */
   #identify(): Promise<void> {
     this.#identifying ??= this.#identifyAll().finally(() => {
@@ -247,7 +259,7 @@ export class Members {
     }
     const twin = this.all.find(({ id }) => id === record.id)
     if (twin && twin !== member) {
-      const message = `${twin.label} and ${member.label} of the quorum are the same server; give each of its own`
+      const message = `${twin.label} and ${member.label} of the quorum are the same server; give each member its own server`
       this.#refusal = new HoldfastError('INVALID_ARGUMENT', message, { store: 'quorum' })
       return
     }

@@ -68,7 +68,7 @@ function newClaimBeat(beat: Beat, claim: QuorumClaim | undefined): ClaimBeat | n
   if (beat.permits !== undefined) claim.isShrunk = true
   const wanted =
     claim.phase === 'held' && beat.block !== undefined
-      ? { first: claim.nextFences(), count: beat.block }
+      ? { first: claim.nextFences(beat.block), count: beat.block }
       : null
   // Of a claim that collects its votes the outcome is waited for.
   const needs = claim.phase === 'held' ? 'majority' : claim.phase === 'line' ? 'usher' : 'nobody'
@@ -167,7 +167,7 @@ function takeFences(each: ClaimBeat, now: number): void {
       (most, { fence, newest }) => Math.max(most, fence, newest),
       wanted.first,
     )
-    wanted.first = newest + FENCE_STEP
+    wanted.first = claim.nextFences(wanted.count, newest + FENCE_STEP)
   }
 }
 

@@ -24,6 +24,8 @@ export class Voting {
   failure: unknown = null
   /** The answer of a member that refuses the claim for another reason than a holder. */
   refusal: ClaimReply | null = null
+  /** As many wait in the usher's line as the claim allows. */
+  isFull = false
   readonly #claim: QuorumClaim
 
   constructor(claim: QuorumClaim) {
@@ -99,7 +101,11 @@ export class Voting {
       block,
       info,
     }
-    return adopts ? { ...request, adopts } : request
+    if (adopts) return { ...request, adopts }
+    const { maxWaiters } = this.#claim.request
+    // Only the usher's line has an end: at the others it claims what is its turn.
+    const isBounded = maxWaiters !== undefined && mode === 'queue' && this.#claim.phase === 'asking'
+    return isBounded ? { ...request, maxWaiters } : request
   }
 
   #answered(vote: Vote, reply: ClaimReply, sentAt: number): void {
@@ -109,6 +115,7 @@ export class Voting {
     else {
       vote.state = reply.reason === 'gone' ? 'gone' : 'busy'
       if (reply.reason === 'capacity') this.refusal = reply
+      if (reply.reason === 'full') this.isFull = true
     }
     this.#claim.decide()
   }

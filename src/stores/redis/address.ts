@@ -14,7 +14,13 @@ export interface RedisAddress {
   readonly master: string
   readonly prefix: string | undefined
   readonly driver: PackageName | undefined
+  readonly replicas: number | undefined
+  readonly replicaTimeout: string | undefined
+  readonly retention: string | undefined
 }
+
+/** The options of the store that a URL can carry. */
+type UrlOptions = Pick<RedisAddress, 'prefix' | 'driver' | 'replicas' | 'replicaTimeout' | 'retention'>
 
 const KINDS: Readonly<Record<string, RedisAddress['kind']>> = {
   '': 'single',
@@ -22,7 +28,7 @@ const KINDS: Readonly<Record<string, RedisAddress['kind']>> = {
   cluster: 'cluster',
 }
 const DEFAULT_PORTS = { single: 6379, sentinel: 26379, cluster: 6379 }
-const OPTIONS = ['prefix', 'driver']
+const OPTIONS = ['prefix', 'driver', 'replicas', 'replicaTimeout', 'retention']
 const EXAMPLES = {
   single: 'redis://user:password@host:6379/0',
   sentinel: 'redis+sentinel://user:password@host1:26379,host2:26379/master-name/0',
@@ -35,7 +41,7 @@ export function parseAddress(url: string): RedisAddress {
   const match = /^redis(s?)(?:\+([a-z]+))?:\/\/(?:([^@/]*)@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url)
   const kind = KINDS[match?.[2]?.toLowerCase() ?? '']
   if (!match || !kind)
-    throw invalid(`'${hidePassword(url)}' is no URL of Redis; write ${Object.values(EXAMPLES).join(', ')}`)
+    throw invalid(`'${hidePassword(url)}' is not a Redis URL; write ${Object.values(EXAMPLES).join(', ')}`)
   const [, tls, , user, hosts = '', path = '', query] = match
   const [username, password] = (user ?? '').split(/:(.*)/s)
   const steps = path
@@ -63,7 +69,7 @@ function refuseOddLogin(url: string): void {
   const afterScheme = url.slice(url.indexOf('//') + 2)
   if (/@.*@/s.test(afterScheme) || /[/?#].*@/s.test(afterScheme))
     throw invalid(
-      'The URL of Redis has an @ in an odd place; percent-encode its user name and password (encodeURIComponent)',
+      'The URL of Redis has an @, / or ? in the wrong place; percent-encode its user name and password (encodeURIComponent)',
     )
 }
 
@@ -71,16 +77,17 @@ function parseHost(text: string, defaultPort: number): { host: string; port: num
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? []
   const number = port === undefined ? defaultPort : Number(port)
   if ((bracketed ?? plain) === undefined || number < 1 || number > 65_535)
-    throw invalid(`'${text}' is no host with a port, such as localhost:6379`)
+    throw invalid(`'${text}' is not a host with a port, such as localhost:6379`)
   return { host: bracketed ?? (plain || 'localhost'), port: number }
 }
 
 function parseDatabase(text: string, kind: RedisAddress['kind']): number {
-  if (!/^\d{1,5}$/.test(text)) throw invalid(`'${text}' is no number of a database; write ${EXAMPLES[kind]}`)
+  if (!/^\d{1,5}$/.test(text))
+    throw invalid(`'${text}' is not the number of a database; write ${EXAMPLES[kind]}`)
   return Number(text)
 }
 
-function parseOptions(query: string): Pick<RedisAddress, 'prefix' | 'driver'> {
+function parseOptions(query: string): UrlOptions {
   const options = new URLSearchParams(query)
   for (const name of options.keys())
     if (!OPTIONS.includes(name)) throw invalid(`In the URL of Redis: ${unknownOption(name, OPTIONS)}`)
@@ -88,7 +95,16 @@ function parseOptions(query: string): Pick<RedisAddress, 'prefix' | 'driver'> {
   return {
     prefix: options.get('prefix') ?? undefined,
     driver: driver === undefined ? undefined : checkPackage(driver),
+    replicas: parseReplicas(options.get('replicas')),
+    replicaTimeout: options.get('replicaTimeout') ?? undefined,
+    retention: options.get('retention') ?? undefined,
   }
+}
+
+function parseReplicas(text: string | null): number | undefined {
+  if (text === null) return undefined
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw invalid(`In the URL of Redis: replicas is '${text}', but must be a number, such as 1`)
 }
 
 export function checkPackage(name: string): PackageName {

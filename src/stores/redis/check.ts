@@ -59,7 +59,7 @@ function checkPersistence(info: ReadonlyMap<string, string>, appendfsync: string
   const about = 'persistence'
   if (info.get('aof_enabled') !== '1') {
     const text =
-      'There is no append-only file: a restart forgets who holds what, and somebody else may hold until the old holders learn of it. Set appendonly yes and appendfsync always.'
+      'There is no append-only file: a restart forgets who holds what, and another client may hold a lock until the old holder learns of it. Set appendonly yes and appendfsync always.'
     return { level: 'risk', about, text }
   }
   if (appendfsync === 'always')
@@ -83,8 +83,8 @@ function checkReplicas(info: ReadonlyMap<string, string>, wanted: number): Findi
   if (wanted > 0)
     return { level: 'fine', about, text: `${count} are connected, and grants wait for ${wanted}.` }
   if (count === 0)
-    return { level: 'fine', about, text: 'There are none, so there is no fail-over that could lose a grant.' }
-  const text = `${count} are connected, and a fail-over may lose the latest grants; with the option replicas: 1 they are waited for.`
+    return { level: 'fine', about, text: 'There are none, so there is no failover that could lose a grant.' }
+  const text = `${count} are connected, and a failover may lose the latest grants; with the option replicas: 1, grants wait for one of them.`
   return { level: 'risk', about, text }
 }
 
@@ -97,7 +97,7 @@ async function checkClock(master: Master, env: Env): Promise<Finding> {
   const apartMs = Math.max(0, before - serverMs, serverMs - after)
   if (apartMs < CLOCK_TOLERANCE_MS)
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. This does not affect leases, but a jump of that clock does, and fences after a failover depend on it: run NTP on both.`
   return { level: 'risk', about, text }
 }
 
@@ -144,9 +144,10 @@ export function permissionFinding(failure: unknown): Finding {
  * Takes a lock, waits for it and releases it: everything that needs a permission. null: it worked.
  */
 export async function tryLock(connection: Connection, name: string): Promise<unknown> {
-  const { resource, claims } = trial(name)
+  const { resource, claims, refused } = trial(name)
   try {
     for (const claim of claims) await connection.claim(claim)
+    await Promise.all(refused.map((claim) => connection.claim(claim)))
     await connection.pulse(claims)
     // An eviction publishes a loss and a grant; a release tells its own client by its answer.
     await connection.evict(resource, null)
@@ -158,12 +159,17 @@ export async function tryLock(connection: Connection, name: string): Promise<unk
   }
 }
 
-/** A claim that holds, and one that waits for it, of a resource that nobody else uses. */
-function trial(name: string): { resource: string; claims: ClaimRequest[] } {
+/**
+ * A claim that holds, one that waits for it, and two that find too many waiting, of a resource that
+ * nobody else uses. A second refusal in one batch needs other commands than the first.
+ */
+function trial(name: string): { resource: string; claims: ClaimRequest[]; refused: ClaimRequest[] } {
   const resource = `holdfast doctor ${name}`
   // Long enough for a slow server: a lapsed claim publishes nothing, so the permission for it would
   // not be tried.
   const common = { resource, permits: 1, capacity: 1, leaseMs: 30_000, presenceMs: 30_000, maxHoldMs: null }
   const rest = { mode: 'queue' as const, floor: 0, block: 1, info: '{}' }
-  return { resource, claims: ['first', 'second'].map((id) => ({ ...common, id: `${name}:${id}`, ...rest })) }
+  const claimOf = (id: string): ClaimRequest => ({ ...common, id: `${name}:${id}`, ...rest })
+  const refused = ['third', 'fourth'].map((id) => ({ ...claimOf(id), maxWaiters: 1 }))
+  return { resource, claims: ['first', 'second'].map(claimOf), refused }
 }

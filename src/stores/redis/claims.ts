@@ -3,6 +3,7 @@ import type { RedisBackend } from './backend.js'
 import type { ClientChannel } from './client-channel.js'
 import { outOfReach } from './failures.js'
 import { FirstRequests } from './first-requests.js'
+import { boundedMode } from './lua/format.js'
 import { type RedisNames, token } from './names.js'
 import { claimReply, releaseReply, toUs } from './replies.js'
 
@@ -99,10 +100,14 @@ export class RedisClaims {
   }
 }
 
+function joinMode({ mode, maxWaiters }: ClaimRequest): string {
+  return maxWaiters === undefined || mode !== 'queue' ? mode : boundedMode(maxWaiters)
+}
+
 /** A claim as the form CALL of `lua/format.ts` has it. */
 function claimText(request: ClaimRequest, leaseUs: string, channel: string): string {
   const { mode, adopts, id, presenceMs, maxHoldMs, permits, capacity, floor, block, info } = request
-  const how = adopts ? `${mode}/${token(adopts.id)}/${adopts.fence}` : mode
+  const how = adopts ? `${mode}/${token(adopts.id)}/${adopts.fence}` : joinMode(request)
   const maxHold = maxHoldMs === null ? '0' : toUs(maxHoldMs)
   return `${how} ${token(id)} ${leaseUs} ${toUs(presenceMs)} ${permits} ${capacity} ${maxHold} ${floor} ${block} ${channel} ${info}`
 }

@@ -8,6 +8,6 @@ export function driverOpener(client: object): () => RedisDriver {
   if (isIoredis(client)) return () => new IoredisDriver(client, false)
   if (isNodeRedis(client)) return () => new NodeRedisDriver(client, false)
   throw invalid(
-    'This is no client that Holdfast knows; give a client, Cluster or Sentinel of ioredis, redis (5 or later) or iovalkey, or a URL',
+    'Holdfast does not know this client; pass a client, Cluster or Sentinel of ioredis, redis (5 or later) or iovalkey, or a URL',
   )
 }

@@ -104,17 +104,18 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
   checkOptions(options, REDIS_OPTIONS, "{ prefix: 'shop' }")
   const address = typeof urlOrClient === 'string' ? withOptions(parseAddress(urlOrClient), options) : null
   if (!address && options.driver !== undefined)
-    throw invalid('driver says which package opens a URL; a client of yours is used as it is')
+    throw invalid('driver applies only to a URL; a client of your own is used as it is')
   const openDriver = opener(address ?? urlOrClient)
+  const retention = options.retention ?? address?.retention ?? '1m'
   const backend = new RedisBackend({
     openDriver,
     env: options.env ?? systemEnv,
     clock: options.env ?? null,
     prefix: checkPrefix(options.prefix ?? address?.prefix ?? 'holdfast'),
-    replicas: checkReplicas(options),
+    replicas: checkReplicas(options, address),
     isSentinel: address?.kind === 'sentinel',
     hint: address?.tls ? `no connection by TLS so far; ${NO_TLS_THERE}` : null,
-    retentionMs: Math.ceil(toMs(options.retention ?? '1m', { name: 'retention', minMs: 1000 })),
+    retentionMs: Math.ceil(toMs(retention, { name: 'retention', minMs: 1000 })),
   })
   return new RedisStore(backend, address ? address.kind === 'cluster' : isCluster(urlOrClient))
 }
@@ -220,7 +221,9 @@ function checkPrefix(prefix: unknown): string {
   return prefix
 }
 
-function checkReplicas({ replicas = 0, replicaTimeout = '1s' }: RedisOptions): Replicas | null {
+function checkReplicas(options: RedisOptions, address: RedisAddress | null): Replicas | null {
+  const replicas = options.replicas ?? address?.replicas ?? 0
+  const replicaTimeout = options.replicaTimeout ?? address?.replicaTimeout ?? '1s'
   if (!Number.isInteger(replicas) || replicas < 0)
     throw invalid(`replicas is ${replicas}, but must be the number of replicas that must have a grant`)
   const timeoutMs = toMs(replicaTimeout, { name: 'replicaTimeout', minMs: 1 })

@@ -116,7 +116,7 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Pr
           // It looks for the new master of a slot only that often; 5 s by itself.
           topologyRefreshOnReconnectionAttemptStrategy: 500,
         })
-      : module.createClient({
+      : newClient(module, {
           ...options,
           database,
           socket: { ...socket, ...(await serverOf(module, address)), reconnectStrategy: false },
@@ -124,6 +124,19 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Pr
   const driver = new NodeRedisDriver(client, true)
   await connected(client, driver, address)
   return driver
+}
+
+/** Never connected. */
+const templates = new WeakMap<NodeRedisModule, NodeRedisSingle>()
+
+/**
+ * createClient() builds a class with all commands whenever its options differ from those of the
+ * last call, which takes tens of milliseconds. A duplicate has the class of its template.
+ */
+function newClient(module: NodeRedisModule, options: object): NodeRedisSingle {
+  const template = templates.get(module) ?? module.createClient({})
+  templates.set(module, template)
+  return template.duplicate(options)
 }
 
 /**
@@ -135,7 +148,7 @@ async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisA
   if (kind !== 'sentinel') return nodes[0] ?? {}
   const failures: string[] = []
   for (const node of nodes) {
-    const sentinel = module.createClient({ socket: { ...node, reconnectStrategy: false } })
+    const sentinel = newClient(module, { socket: { ...node, reconnectStrategy: false } })
     sentinel.on('error', () => {})
     try {
       await sentinel.connect()

@@ -27,6 +27,7 @@ export function claimReply(text: string, leaseUs: string): ClaimReply {
     case 'capacity':
       return { status: 'refused', reason: status, capacity: Number(first) }
     case 'busy':
+    case 'full':
     case 'gone':
       return { status: 'refused', reason: status }
     default:

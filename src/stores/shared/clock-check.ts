@@ -9,6 +9,6 @@ export function checkClock(serverMs: number, beforeMs: number, afterMs: number):
   const apartMs = Math.max(0, beforeMs - serverMs, serverMs - afterMs)
   if (apartMs < CLOCK_MS)
     return { level: 'fine', about, text: "The server's clock agrees with this machine's." }
-  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. Leases do not mind, but a jump of it does, and so do fences after a fail-over: run NTP on both.`
+  const text = `The server's clock is ${Math.round(apartMs / 1000)} s apart from this machine's. This does not affect leases, but a jump of that clock does, and fences after a failover depend on it: run NTP on both.`
   return { level: 'risk', about, text }
 }

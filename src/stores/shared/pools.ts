@@ -9,7 +9,8 @@ interface UrlOptions {
 
 export function refuseUrlOptions(options: UrlOptions): void {
   for (const name of ['driver', 'connections', 'tls'] as const)
-    if (options[name] !== undefined) throw invalid(`${name} is for a URL; a pool of yours is used as it is`)
+    if (options[name] !== undefined)
+      throw invalid(`${name} applies only to a URL; a pool of your own is used as it is`)
 }
 
 export function checkConnections(connections: unknown): number {

@@ -153,6 +153,7 @@ export class SqliteBackend {
   async #maintain(): Promise<void> {
     this.#scheduleMaintenance()
     this.#sockets.check()
+    this.#sockets.closeIdle()
     // Searched outside the write transaction, so that other processes need not wait for the search.
     const lapsed = await this.#inBackground(findLapsedLines, { isRead: true })
     await this.#inBackground((file) => {

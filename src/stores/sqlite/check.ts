@@ -34,8 +34,9 @@ function checkJournal(database: SqliteDatabase, path: string): Finding {
 function checkFileSystem(path: string): Finding {
   const about = 'file system'
   // On other systems the type has another meaning.
-  const type = process.platform === 'linux' ? statfsSync(dirname(path)).type : 0
-  const name = NETWORK_FILE_SYSTEMS.get(type >>> 0)
+  if (process.platform !== 'linux')
+    return { level: 'fine', about, text: `Make sure that ${dirname(path)} is on a local disk.` }
+  const name = NETWORK_FILE_SYSTEMS.get(statfsSync(dirname(path)).type >>> 0)
   if (name === undefined) return { level: 'fine', about, text: `${dirname(path)} is on a local disk.` }
   const text = `${dirname(path)} is on ${name}, whose file locks are not reliable; move the file to a local disk, or use a server.`
   return { level: 'fault', about, text }

@@ -27,6 +27,8 @@ export class PeerSockets {
   /** Our connections to other sockets, by name, and the connections of others to ours. */
   readonly #outgoing = new Map<string, Socket>()
   readonly #incoming = new Set<Socket>()
+  /** The sockets that we have written to since idle ones were closed. */
+  readonly #used = new Set<string>()
   #server: Server | undefined
   #hasFailed = false
   #foundFolder: string | undefined
@@ -68,6 +70,7 @@ export class PeerSockets {
   send(to: string, messages: readonly Message[]): Promise<void> {
     const text = messages.map((message) => `${JSON.stringify(message)}\n`).join('')
     const socket = this.#outgoing.get(to) ?? this.#connect(to)
+    this.#used.add(to)
     // A stopped process does not read. It asks when it continues.
     if (socket.writableLength > MOST_UNREAD_BYTES) socket.destroy()
     // Once connected, a write hands the text to the system at once.
@@ -79,6 +82,12 @@ export class PeerSockets {
       socket.once('error', () => resolve())
       socket.write(text, () => resolve())
     })
+  }
+
+  /** Closes the connections that were not used since the last time: many processes may have met. */
+  closeIdle(): void {
+    for (const [name, socket] of this.#outgoing) if (!this.#used.has(name)) socket.destroy()
+    this.#used.clear()
   }
 
   close(): void {

@@ -31,6 +31,7 @@ export class ClaimEntry {
       if (request.mode === 'steal') await overtake(this.#space, claim, request)
       if (claim.state === 'waiting' && request.mode === 'try')
         return await this.#refuse(claim, { reason: 'busy' })
+      if (isTooMany(claim, request)) return await this.#refuse(claim, { reason: 'full' })
       if (claim.state !== 'gone') return claimReply(this.#space.session, claim, callAt)
     } finally {
       claim.calls.leave()
@@ -90,6 +91,15 @@ export class ClaimEntry {
     await claim.leave().catch(() => this.#claims.abandon(claim))
     return { status: 'refused', ...why }
   }
+}
+
+/**
+ * Whether too many wait ahead of a claim that has just joined. Each claim sees those ahead of it,
+ * so of many that join at once only as many stay as may.
+ */
+function isTooMany(claim: LineClaim, { maxWaiters }: ClaimRequest): boolean {
+  if (maxWaiters === undefined || claim.state !== 'waiting' || claim.expiry.hasWaited) return false
+  return claim.position.ahead >= maxWaiters
 }
 
 /** Why a try cannot be granted at once. */

@@ -84,14 +84,14 @@ export class ListedLine {
     return isKnown && request.permits <= capacity
   }
 
-  /** Whether the claim is held; if not, whether it is next, and what it has to watch. */
-  standing(mine: ClaimName): { isHeld: true } | { isHeld: false; isNext: boolean; target: WatchTarget } {
+  /** Whether the claim is held; if not, how many wait ahead of it, and what it has to watch. */
+  standing(mine: ClaimName): { isHeld: true } | { isHeld: false; ahead: number; target: WatchTarget } {
     const index = this.#indexes.get(mine.name) ?? 0
     if (index < this.#holdCount) return { isHeld: true }
-    const isNext = index === this.#holdCount
+    const ahead = index - this.#holdCount
     const isCounting = (this.capacity ?? mine.capacity) !== EXCLUSIVE
     const target = isCounting ? this.#countingTarget(index) : this.#lockTarget(index)
-    return { isHeld: false, isNext, target }
+    return { isHeld: false, ahead, target }
   }
 
   /** As few claims ahead of it as it takes to make it wait: while they stay, it is not granted. */

@@ -140,7 +140,7 @@ export function checkBlock(fences: number): void {
   if (fences <= FENCES_EACH) return
   throw new HoldfastError(
     'UNSUPPORTED',
-    `A hold in ZooKeeper can reserve ${FENCES_EACH} fences, not ${fences}; release it and acquire anew`,
+    `A hold in ZooKeeper can reserve ${FENCES_EACH} fences, not ${fences}; release it and acquire again`,
     { store: 'zookeeper' },
   )
 }

@@ -9,7 +9,8 @@ import type { ZooKeeperSpace } from './space.js'
  * claim is granted.
  */
 export class LinePosition {
-  isNext = false
+  /** How many claims wait ahead of it. */
+  ahead = 0
   /** See `Waiting`. */
   grantsAbove = 0
   readonly #space: ZooKeeperSpace
@@ -23,6 +24,10 @@ export class LinePosition {
     this.#space = space
     this.#claim = claim
     this.#watch = new PredecessorWatch(space, line, claim)
+  }
+
+  get isNext(): boolean {
+    return this.ahead === 0
   }
 
   /** The update that is under way. */
@@ -68,7 +73,7 @@ export class LinePosition {
     const isOvertaken = fenceOf(line.lastJump) > fence
     this.grantsAbove = Math.max(fence - 1, isOvertaken ? lastFenceOf(line.lastJump) : 0)
     if (standing.isHeld) return this.#claim.grant(line, mine, isOvertaken)
-    this.isNext = standing.isNext
+    this.ahead = standing.ahead
     if (await this.#watch.start(standing.target, mine)) this.#isStale = true
   }
 }

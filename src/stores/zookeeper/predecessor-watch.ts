@@ -42,9 +42,9 @@ export class PredecessorWatch {
 
   async #watchOnServer(target: WatchTarget, path: string, mine: ClaimName): Promise<boolean> {
     const { zk } = this.#space.session
-    const listener: WatchListener = ({ type }) => {
+    const listener: WatchListener = (event) => {
       if (this.#watched?.stop !== stop) return
-      const isReleased = this.#isReleased(this.#watched.target, type)
+      const isReleased = this.#isReleased(this.#watched.target, event)
       this.#watched = null
       this.#claim.onPredecessorChange(isReleased)
     }
@@ -66,10 +66,11 @@ export class PredecessorWatch {
 
   /**
    * Only its holder writes to an exclusive claim's node, when it releases. On shared lines Curator
-   * writes, too.
+   * writes, too. After a reconnect, the holder may have replaced its node by one of the same name.
    */
-  #isReleased(target: WatchTarget, event: WatchEvent['type']): boolean {
-    return event === 'changed' && target.type === 'node' && target.isOnlyObstacle && this.#space.format.isOwn
+  #isReleased(target: WatchTarget, { type, wasSetAgain }: WatchEvent): boolean {
+    const isAnnounced = type === 'changed' && !wasSetAgain && this.#space.format.isOwn
+    return isAnnounced && target.type === 'node' && target.isOnlyObstacle
   }
 
   /** Whether the claim is granted, or gone, in the line as it is now. */

@@ -24,6 +24,8 @@ const WRONG_DURATIONS: readonly unknown[] = [
 ]
 const WRONG_TEXTS: readonly unknown[] = ['', 42, null, 'x'.repeat(1001)]
 
+const WRONG_COUNTS: readonly unknown[] = [0, -1, 1.5, Number.NaN, '5', null, {}, true]
+
 /** Every option that takes a duration, with what is wrong for it alone. */
 const DURATIONS: Readonly<Record<'lease' | 'maxHold' | 'wait', readonly unknown[]>> = {
   // A hold that outlives a dead holder for ever is not offered: neither 0 nor Infinity.
@@ -37,6 +39,7 @@ function wrongOptions(): AcquireOptions[] {
   for (const [name, values] of Object.entries(DURATIONS))
     for (const value of [...WRONG_DURATIONS, ...values]) all.push({ [name]: value })
   for (const name of ['owner', 'label']) for (const value of WRONG_TEXTS) all.push({ [name]: value })
+  for (const value of WRONG_COUNTS) all.push({ maxWaiters: value })
   for (const value of [null, {}, 'signal', new AbortController()]) all.push({ signal: value })
   return all.map((options) => wrong<AcquireOptions>(options))
 }
@@ -122,6 +125,7 @@ export const argumentCases: readonly CaseSpec[] = [
     behaviours: [14],
     async run(scene) {
       const all: unknown[] = [{ space: '' }, { space: 42 }, { presence: 0 }, { presence: 'long' }]
+      for (const maxWaiters of WRONG_COUNTS) all.push({ maxWaiters })
       all.push({ storeTimeout: 0 }, { storeTimeout: -1 }, { storeTimeout: Number.NaN })
       for (const options of all)
         throwsWith('INVALID_ARGUMENT', () => scene.client(wrong<HoldfastOptions>(options)))

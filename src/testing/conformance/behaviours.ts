@@ -209,4 +209,8 @@ export const BEHAVIOURS: readonly Behaviour[] = [
     text: 'An operator can cancel a waiter; it is told, also by its pulse, and does not ask again.',
   },
   { number: 122, text: 'States can be listed, and what is made of them can be seen from every client.' },
+  {
+    number: 123,
+    text: 'A bounded line refuses one waiter too many at once; those that it let in stay in line.',
+  },
 ]

@@ -3,6 +3,7 @@ import { acquireCases } from './acquire.js'
 import { argumentCases } from './arguments.js'
 import { barrierCases } from './barrier.js'
 import { BEHAVIOURS } from './behaviours.js'
+import { boundedLineCases } from './bounded-line.js'
 import { cancelCases } from './cancel.js'
 import { inTime, settled } from './checks.js'
 import { chosenFenceCases } from './chosen-fences.js'
@@ -86,6 +87,7 @@ const OF_THEIR_OWN: readonly CaseSpec[] = [
   housekeepingCases,
   contractCases,
   cancelCases,
+  boundedLineCases,
   overviewCases,
   chosenFenceCases,
   readWriteCases,

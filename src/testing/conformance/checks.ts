@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
 import { type Cancel, type Env, systemEnv } from '../../base/env.js'
 import { type ErrorCode, HoldfastError } from '../../base/errors.js'
+import { now } from '../clock.js'
+
+export { now }
 
 /**
  * How long to wait for what must happen: far more than it takes, so that a loaded machine does not
  * fail the suite.
  */
 export const PATIENCE_MS = 30_000
-
-/** Monotonic milliseconds, the same for every process of this machine. */
-export function now(): number {
-  return systemEnv.now()
-}
 
 /**
  * Lets time pass: to show that something does not happen, or for a deadline that is the subject.

@@ -149,7 +149,8 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [47, 49],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await scene.lock('door', locks).acquire({ lease: 9000 })
+      const lease = scene.longRenewedMs
+      const hold = await scene.lock('door', locks).acquire({ lease })
       const { signal, fence } = hold
       store.cut('pulse')
       await eventually('three failed renewals', () => store.count('pulse') >= 3)
@@ -157,7 +158,7 @@ export const lossCases: readonly CaseSpec[] = [
       const healedAt = store.count('pulse')
       await eventually(
         'a renewal after that',
-        () => store.count('pulse') > healedAt && hold.remainingMs > 7000,
+        () => store.count('pulse') > healedAt && hold.remainingMs > 0.72 * lease,
       )
       assert.equal(signal.aborted, false)
       assert.equal(hold.fence, fence)
@@ -169,7 +170,8 @@ export const lossCases: readonly CaseSpec[] = [
     behaviours: [47, 49],
     async run(scene) {
       const { locks, store } = scene.intercepted()
-      const hold = await scene.lock('door', locks).acquire({ lease: 9000 })
+      const lease = scene.longRenewedMs
+      const hold = await scene.lock('door', locks).acquire({ lease })
       let isLost = false
       store.around = async (call, go) => {
         const reply = await go()
@@ -178,7 +180,7 @@ export const lossCases: readonly CaseSpec[] = [
         return new Promise<never>(() => {})
       }
       await eventually('a second renewal', () => store.count('pulse') >= 2)
-      await eventually('an answered renewal', () => hold.remainingMs > 7000)
+      await eventually('an answered renewal', () => hold.remainingMs > 0.72 * lease)
       assert.equal(hold.signal.aborted, false)
     },
   },

@@ -133,6 +133,11 @@ export class Scene {
     return this.perHoldLease ? 20_000 : 3000
   }
 
+  /** A lease that a loaded machine renews in time after a failure; no longer than a session. */
+  get longRenewedMs(): number {
+    return this.perHoldLease ? 18_000 : 9000
+  }
+
   /** A claim such as that lock would send. */
   claimOf(resource: string, id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
     return claimOf(resource, id, { ...this.#guise.wants, ...changes })

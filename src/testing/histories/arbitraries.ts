@@ -162,6 +162,7 @@ class Draw {
         ? fc.constantFrom('none', 'seen')
         : fc.constantFrom('none', 'none', 'seen', 'ahead', 'absurd'),
       block: fc.constantFrom(1, 1, 4),
+      maxWaiters: fc.constantFrom(undefined, undefined, undefined, 1, 2),
     })
   }
 

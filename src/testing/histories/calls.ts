@@ -99,9 +99,10 @@ function adoptRequest({ target, fence, index, terms }: Of<'adopt'>, scene: Histo
   }
 }
 
-function common(resource: string, { floor, ...terms }: Terms, scene: HistoryScene) {
+function common(resource: string, { floor, maxWaiters, ...terms }: Terms, scene: HistoryScene) {
   const id = `k${scene.asked.length + 1}`
-  return { ...terms, id, info: `info of ${id}`, floor: floorOf(floor, resource, scene) }
+  const bound = maxWaiters === undefined ? {} : { maxWaiters }
+  return { ...terms, ...bound, id, info: `info of ${id}`, floor: floorOf(floor, resource, scene) }
 }
 
 function resendCall(index: number, scene: HistoryScene): TwinCall | null {

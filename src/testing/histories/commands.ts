@@ -23,6 +23,7 @@ export interface Terms {
   readonly maxHoldMs: number | null
   readonly floor: Floor
   readonly block: number
+  readonly maxWaiters: number | undefined
 }
 
 /**

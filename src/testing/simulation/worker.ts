@@ -105,6 +105,7 @@ function randomAcquireOptions(context: WorkerContext): AcquireOptions {
   const { process } = context
   const options = context.mix.isHot ? commonTerms(context) : anyTerms(context)
   if (process.random() < 0.7) options.wait = random(context, 1, 3000)
+  if (process.random() < 0.2) options.maxWaiters = process.random() < 0.5 ? 1 : 3
   if (process.random() < 0.2) options.signal = abortAfter(context, random(context, 0, 1000))
   return options
 }
@@ -154,6 +155,7 @@ async function expectedFailures({ witness }: WorkerContext, run: () => Promise<v
     if (!(error instanceof HoldfastError)) throw error
     if (error.code === 'HOLD_LOST') witness.tally.losses++
     else if (error.code === 'ACQUIRE_TIMEOUT' || error.code === 'ABORTED') witness.tally.timeouts++
+    else if (error.code === 'LINE_FULL') witness.tally.refusals++
     else if (error.code === 'STORE_UNAVAILABLE') witness.tally.unavailable++
     // extend() beyond maxHold.
     else if (error.code !== 'INVALID_ARGUMENT') throw error

@@ -9,6 +9,7 @@ import makeStore from './make-store.mjs'
 const CHOSEN = [
   'a second contender waits until the first one releases',
   'a push that overtakes the reply to its claim is taken',
+  'a claim that would be one waiter too many is refused, and leaves nothing behind',
   'whether a lock is held, and by which process, is seen from every process',
   'a process that holds a lock and has nothing else to do ends by itself',
 ]

@@ -1,3 +1,4 @@
+import { changedStore } from '../../../proof/planted/changed-store.js'
 import type {
   BeatReply,
   ClaimReply,
@@ -11,7 +12,6 @@ import { driftMs } from '../../../src/contract/validity.js'
 import type { PlantedFault } from '../../../src/testing/simulation/members/backend.js'
 import type { VirtualProcess } from '../../../src/testing/virtual-env.js'
 import { registerMember } from './register-member.js'
-import { wrapped } from './wrapped.js'
 
 /** Longer than the shortest leases, and shorter than members may be silent. */
 const LONGEST_LATE_MS = 800
@@ -20,7 +20,7 @@ const LONGEST_LATE_MS = 800
 export function countedFromAnswer(): PlantedFault {
   return {
     alterQuorum: (store, process) =>
-      wrapped(store, () => ({
+      changedStore(store, () => ({
         async claim(inner, request) {
           const sentAt = process.now()
           return longer(await inner.claim(request), process.now() - sentAt)
@@ -55,7 +55,7 @@ export function coveredByOne(): PlantedFault {
     (endsOf(process).get(resource) ?? 0) - process.now()
   return {
     alterMember: (store, process) =>
-      wrapped(store, () => ({
+      changedStore(store, () => ({
         async claim(inner, request) {
           const sentAt = process.now()
           const reply = await inner.claim(request)
@@ -71,7 +71,7 @@ export function coveredByOne(): PlantedFault {
         },
       })),
     alterQuorum: (store, process) =>
-      wrapped(store, () => ({
+      changedStore(store, () => ({
         async claim(inner, request) {
           const reply = await inner.claim(request)
           return longest(reply, atMost(process, request.resource))
@@ -105,7 +105,7 @@ export function lateRenewals(): PlantedFault {
     })
   return {
     alterMember: (store, process) =>
-      wrapped(store, () => {
+      changedStore(store, () => {
         const renewed = new Set<string>()
         return {
           async pulse(inner, beats) {
@@ -139,7 +139,7 @@ export function recreating(): PlantedFault {
         const claim = known.get(id)
         if (claim && claim.fence === 0) Object.assign(claim, { fence, inner: fence })
       }
-      return wrapped(store, () => ({
+      return changedStore(store, () => ({
         claim(inner, request) {
           const reply = inner.claim(request) as ClaimReply
           if (reply.status !== 'refused' && !known.has(request.id))

@@ -1,8 +1,8 @@
+import { changedStore } from '../../../proof/planted/changed-store.js'
 import { EXCLUSIVE } from '../../../src/contract/constants.js'
 import { nextFence } from '../../../src/contract/fence.js'
 import type { Beat, BeatReply, ClaimReply, ClaimRequest, Push, Store } from '../../../src/contract/store.js'
 import type { VirtualProcess } from '../../../src/testing/virtual-env.js'
-import { wrapped } from './wrapped.js'
 
 /**
  * How a member treats a fence that a client writes back, as in the protocols of
@@ -33,7 +33,7 @@ interface Register {
  */
 export function registerMember(store: Store, process: VirtualProcess, writeBack: WriteBack): Store {
   const spaces = new Map<string, RegisterSpace>()
-  return wrapped(store, ({ space }) => {
+  return changedStore(store, ({ space }) => {
     const registers = spaces.get(space) ?? new RegisterSpace(process, writeBack)
     spaces.set(space, registers)
     return {

@@ -14,7 +14,11 @@ const LONG: Skips = {
     'ten thousand nodes take most of a minute on a busy machine; npm run test:all runs it',
 }
 
-const SKIPS: Skips = {
+export const ZOOKEEPER_LIMITS = {
+  fixedFences: 'fences are transactions of the ensemble, which nobody can choose',
+} as const
+
+export const ZOOKEEPER_SKIPS: Skips = {
   'each hold has the lease that was asked for': `${SESSION}, and this case asks for a minute`,
   'extend gives at least that much from now, and never shortens': `${SESSION}, and this case extends by 20 s`,
   'promotion refreshes nothing: only the own pulse of a claim starts its lease': `${SESSION}, and this case wants two minutes`,
@@ -51,7 +55,7 @@ export function runCasesOnZooKeeper(
 
     const subject = {
       name: title,
-      fixedFences: 'fences are transactions of the ensemble, which nobody can choose',
+      ...ZOOKEEPER_LIMITS,
       async open() {
         const root = `/conformance-${place++}`
         const options = { sessionTimeout: SESSION_TIMEOUT, tick: '200ms', root } as const
@@ -59,7 +63,7 @@ export function runCasesOnZooKeeper(
         return { store: () => zookeeper(servers.address, options), url, dispose: async () => {} }
       },
     }
-    runCases(subject, share, SKIPS)
-    runStrictCases(subject, strict, SKIPS)
+    runCases(subject, share, ZOOKEEPER_SKIPS)
+    runStrictCases(subject, strict, ZOOKEEPER_SKIPS)
   })
 }

@@ -86,7 +86,11 @@ export class RedissonLatch {
 
   #late(): HoldfastError {
     const message = `The latch '${this.name}' did not open within the wait`
-    return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: this.name, store: 'redis' })
+    return new HoldfastError('ACQUIRE_TIMEOUT', message, {
+      resource: this.name,
+      store: 'redis',
+      retryable: true,
+    })
   }
 
   #answer<T>(call: () => Promise<T>): Promise<T> {

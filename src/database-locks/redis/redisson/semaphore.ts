@@ -91,7 +91,11 @@ export class RedissonSemaphore {
     const taken = await this.#take(options)
     if (taken) return taken
     const message = `'${this.name}' had too few free permits within the wait`
-    throw new HoldfastError('ACQUIRE_TIMEOUT', message, { resource: this.name, store: 'redis' })
+    throw new HoldfastError('ACQUIRE_TIMEOUT', message, {
+      resource: this.name,
+      store: 'redis',
+      retryable: true,
+    })
   }
 
   /** Takes permits if they are free; resolves with null if they are not. */

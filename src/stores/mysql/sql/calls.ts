@@ -1,4 +1,4 @@
-import { CLAIM_VALUES, joinLine, leaveLine, MODE, makeLine } from './claim.js'
+import { BOUNDED_VALUES, CLAIM_VALUES, joinLine, leaveLine, MODE, makeLine } from './claim.js'
 import {
   ANSWER_WITH_NEWS,
   advanceLine,
@@ -49,20 +49,32 @@ export function leaveRoutine(names: MysqlNames): string {
  * Answers a JSON array of their replies.
  */
 export function callsRoutine(names: MysqlNames): string {
-  const variables = CLAIM_VALUES.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
-  const columns = CLAIM_VALUES.map(
+  return severalRoutine(names, 'calls', CLAIM_VALUES)
+}
+
+/**
+ * The same for calls of which some are bounded. It came after the first schema, and clients that do
+ * not know it need nothing else: so it has no version of its own.
+ */
+export function boundedCallsRoutine(names: MysqlNames): string {
+  return severalRoutine(names, 'bounded_calls', BOUNDED_VALUES)
+}
+
+function severalRoutine(names: MysqlNames, name: string, claimValues: typeof CLAIM_VALUES): string {
+  const variables = claimValues.map(([name, type]) => `\n  DECLARE ${name} ${type};`).join('')
+  const columns = claimValues.map(
     ([name, type], index) => `${name.slice(2)} ${textType(type)} PATH '$[${index}]'`,
   )
-  const values = CLAIM_VALUES.map(([name, type]) =>
+  const values = claimValues.map(([name, type]) =>
     type.startsWith('VARBINARY') ? `UNHEX(calls.${name.slice(2)})` : `calls.${name.slice(2)}`,
   )
   const fetch = `
     -- A SELECT without a row has set it, too.
     SET v_is_done = FALSE;
-    FETCH calls INTO ${CLAIM_VALUES.map(([name]) => name).join(', ')};`
+    FETCH calls INTO ${claimValues.map(([name]) => name).join(', ')};`
   return routine(
     names,
-    'calls',
+    name,
     'v_line BINARY(32), v_caller VARBINARY(255), p_space BLOB, p_resource BLOB, p_calls LONGTEXT CHARACTER SET utf8mb4, p_at BIGINT',
     `${LINE_VARIABLES}${REPLY}${variables}
   DECLARE v_replies LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
@@ -78,7 +90,7 @@ export function callsRoutine(names: MysqlNames): string {
       -- MariaDB 10.11 forgets the values of UNHEX(LONGTEXT) in a cursor.
       SET p_info = UNHEX(p_info);
       IF v_last IS NULL THEN${makeLine(names)}
-      END IF;${joinLine(names)}
+      END IF;${joinLine(names, claimValues === BOUNDED_VALUES)}
     ELSEIF v_last IS NULL THEN
       SET v_reply = 'false';
     ELSE${leaveLine(names)}

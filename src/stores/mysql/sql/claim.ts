@@ -24,6 +24,9 @@ export const CLAIM_VALUES: readonly (readonly [name: string, type: string])[] = 
   ['p_old_fence', 'BIGINT'],
 ]
 
+/** The same for claims that join only if fewer than so many wait; null: however many wait. */
+export const BOUNDED_VALUES: typeof CLAIM_VALUES = [...CLAIM_VALUES, ['p_max_waiters', 'BIGINT']]
+
 /** Creates the line of a claim if it is missing, and locks it in the same step. */
 export function makeLine(names: MysqlNames): string {
   return `
@@ -33,8 +36,9 @@ export function makeLine(names: MysqlNames): string {
 
 /**
  * Joins the line, after `advanceLine`. The answer is in `v_reply`; a known id gets its present one.
+ * `isBounded`: the claim has the `BOUNDED_VALUES`.
  */
-export function joinLine(names: MysqlNames): string {
+export function joinLine(names: MysqlNames, isBounded = false): string {
   const { claim } = names
   const grant = `${takeFence('p_floor', 'p_block')}
     SET v_expires = v_now + LEAST(p_lease, COALESCE(p_max_hold, p_lease));
@@ -44,6 +48,11 @@ export function joinLine(names: MysqlNames): string {
     INSERT INTO ${claim} (line, place, id, client, permits, capacity, fence, expires, max_hold, floor_fence, block, since, info)
       VALUES (v_line, ${place}, p_id, p_client, p_permits, p_capacity, ${fence}, v_expires, p_max_hold, p_floor, p_block, v_now, p_info);
     SET v_dirty = TRUE;`
+  const isFull = `p_mode = ${MODE.queue} AND p_max_waiters <=
+      (SELECT COUNT(*) FROM (SELECT 1 FROM ${claim} WHERE line = v_line AND place >= v_next LIMIT p_max_waiters) AS waiters)`
+  const refuseFull = `
+  ELSEIF ${isFull} THEN
+    SET v_reply = '{"status":"refused","reason":"full"}';`
   return `
   SET v_place = NULL;
   IF v_used > 0 OR v_next IS NOT NULL THEN
@@ -80,7 +89,7 @@ export function joinLine(names: MysqlNames): string {
   ELSEIF v_next IS NULL AND ${fits('v_used', 'p_permits', 'v_most')} THEN${grant}
     SET v_tail = v_tail + 1, v_used = v_used + p_permits;${enter('v_fence', 'v_tail')}
   ELSEIF p_mode = ${MODE.try} THEN
-    SET v_reply = '{"status":"refused","reason":"busy"}';
+    SET v_reply = '{"status":"refused","reason":"busy"}';${isBounded ? refuseFull : ''}
   ELSE
     SET v_tail = v_tail + 1, v_place = v_tail, v_expires = v_now + p_presence;
     SET v_next = COALESCE(v_next, v_place), v_soonest = LEAST(v_soonest, v_expires);${enter('0', 'v_place')}${findFirst(names)}

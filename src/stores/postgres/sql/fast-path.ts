@@ -9,30 +9,7 @@ const NOW = lineClock('wall')
  * All other cases go to `calls`, with the same answer. `p_call` is one of its requests.
  */
 export const fastPathSql = `
-CREATE FUNCTION holdfast.take(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
-RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-DECLARE
-  r holdfast.request := jsonb_populate_record(NULL::holdfast.request, p_call::jsonb);
-  k bytea := holdfast.key_of(p_space, p_resource);
-  -- Read before the line is locked: the line's clock does not go back, and the lease ends earlier.
-  wall bigint := holdfast.clock(p_at);
-  l holdfast.line;
-BEGIN
-  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity THEN
-    UPDATE holdfast.line SET last = ${nextFence('last', 'r.floor', 'wall')} + r.block - 1,
-        seen = ${NOW}, shift = ${NOW} - wall, places = places + 1,
-        used = r.permits, capacity = r.capacity, soonest = ${NOW} + least(r.lease, r.max_hold),
-        sole = r.id, since = ${NOW}, call = p_call, channel = p_channel
-      WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND ${hasFencesLeft('last', 'wall', 'r.block')}
-      RETURNING * INTO l;
-  END IF;
-  IF l.id IS NULL THEN
-    RETURN holdfast.calls(p_space, p_resource, '[' || p_call || ']', 1, p_channel, p_at);
-  END IF;
-  RETURN jsonb_build_object('reply', jsonb_build_array(jsonb_build_object('status', 'granted', 'fence', l.last - r.block + 1,
-    'leaseMs', holdfast.ms(l.soonest - l.seen), 'isWanted', false)), 'news', jsonb '[]');
-END $$;
-
+${takeSql('take', 'calls')}
 CREATE FUNCTION holdfast.give_back(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -91,3 +68,31 @@ BEGIN
     || ',"leaseMs":' || (l.soonest - l.seen)::double precision / 1000 || ',"isWanted":false}]';
 END $$;
 `
+
+/** `otherwise`: the routine for all other cases. */
+export function takeSql(name: string, otherwise: string): string {
+  return `CREATE FUNCTION holdfast.${name}(p_space text, p_resource text, p_call text, p_channel text, p_at bigint)
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  r holdfast.request := jsonb_populate_record(NULL::holdfast.request, p_call::jsonb);
+  k bytea := holdfast.key_of(p_space, p_resource);
+  -- Read before the line is locked: the line's clock does not go back, and the lease ends earlier.
+  wall bigint := holdfast.clock(p_at);
+  l holdfast.line;
+BEGIN
+  IF r.mode IN ('queue', 'try') AND r.permits <= r.capacity THEN
+    UPDATE holdfast.line SET last = ${nextFence('last', 'r.floor', 'wall')} + r.block - 1,
+        seen = ${NOW}, shift = ${NOW} - wall, places = places + 1,
+        used = r.permits, capacity = r.capacity, soonest = ${NOW} + least(r.lease, r.max_hold),
+        sole = r.id, since = ${NOW}, call = p_call, channel = p_channel
+      WHERE key = k AND used = 0 AND next IS NULL AND pinned IS NULL AND ${hasFencesLeft('last', 'wall', 'r.block')}
+      RETURNING * INTO l;
+  END IF;
+  IF l.id IS NULL THEN
+    RETURN holdfast.${otherwise}(p_space, p_resource, '[' || p_call || ']', 1, p_channel, p_at);
+  END IF;
+  RETURN jsonb_build_object('reply', jsonb_build_array(jsonb_build_object('status', 'granted', 'fence', l.last - r.block + 1,
+    'leaseMs', holdfast.ms(l.soonest - l.seen), 'isWanted', false)), 'news', jsonb '[]');
+END $$;
+`
+}

@@ -65,12 +65,12 @@ const USUAL_CALL = `
  *     then for each call one text, since each argument costs the client about as much as a call does:
  *       release ID CLIENT (the channel of the client that releases)
  *       MODE ID LEASE PRESENCE PERMITS CAPACITY MAXHOLD (0: none) FLOOR BLOCK CLIENT (its channel) INFO
- *     where MODE is queue, try, steal or adopt/OLD_ID/FENCE
+ *     where MODE is queue, try, steal, adopt/OLD_ID/FENCE or that of boundedMode() in format.ts
  *     result   one text, the answers with a comma between:
  *              1 | 0 (a release found its claim, or did not)
  *              1 FENCE ID/HEIR/... (it did, and the next holder is a claim of the same client, with its heirs)
  *              FENCE (granted for the whole lease, and nobody waits)
- *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | capacity CAPACITY | gone
+ *              granted FENCE LEFT IS_WANTED | waiting LEFT IS_NEXT FREE_IN GRANTS_ABOVE | busy | full | capacity CAPACITY | gone
  *              error MESSAGE (this call failed and has changed nothing; the others count)
  *
  * Durations are microseconds. The same id again gives the present answer, so a claim may be sent
@@ -89,6 +89,7 @@ end
 ${admissionLua}
 ${generalPathLua}
 local number, replies = 0, {}
+local fullKey, fullTerms
 wallText = wallText or string.format('%.0f', wall)
 
 local function handleRest()
@@ -146,11 +147,16 @@ local function handleRest()
           end
         end
       end
+      -- The line is as it was when the last call was refused: to count its waiters takes time.
+      local terms = fullKey == key and mode .. permits .. ' ' .. capacity
+      if not reply and terms and terms == fullTerms and redis.call('HEXISTS', key, id) == 0 then reply = 'full' end
       if not reply then
         if not generalClaim then prepare() end
         known, reply = nil, generalClaim(key, call)
+        if reply == 'full' then fullKey, fullTerms = key, mode .. permits .. ' ' .. capacity end
       end
     end
+    if reply ~= 'full' then fullKey = nil end
     replies[number] = reply
   end
 end

@@ -57,6 +57,22 @@ export const CLAIM = form('', CLAIM_FIELDS)
 /** A claim as a client sends it. */
 export const CALL = form('', ['mode', 'id', 'lease', 'presence', ...REQUEST])
 
+/**
+ * The mode of a claim that joins only if fewer than `maxWaiters` wait: `q` and the number, a letter
+ * for each digit. So it looks like `queue` to the path for a free line, which need not know it.
+ */
+export function boundedMode(maxWaiters: number): string {
+  return `q${[...String(maxWaiters)].map((digit) => String.fromCharCode(FIRST_LETTER + Number(digit))).join('')}`
+}
+
+/** A Lua expression for the number in such a mode; nil: it is another mode. */
+export function boundLua(mode: string): string {
+  const digit = `function(letter) return string.byte(letter) - ${FIRST_LETTER} end`
+  return `tonumber((string.gsub(string.match(${mode}, '^q([a-j]+)$') or '', '.', ${digit})))`
+}
+
+const FIRST_LETTER = 'a'.charCodeAt(0)
+
 /** Every other field is a whole number. */
 const TEXTS = new Set<string>([
   'next',

@@ -1,4 +1,4 @@
-import { CALL, readAllLua } from './format.js'
+import { boundLua, CALL, readAllLua } from './format.js'
 import { lineLua } from './line.js'
 
 /**
@@ -51,6 +51,8 @@ ${lineLua}
       if line.first == '-' and fits(line.used, permits, line.pinned or capacity) then return grant(newRow()) end
       if line.first == '-' then notifyWanted() end
       if mode == 'try' then return 'busy' end
+      local most = ${boundLua('mode')}
+      if most and hasWaiters(most) then return 'full' end
       local row = newRow()
       enter(id, row)
       return waitingText(id, row)

@@ -1,3 +1,4 @@
+import { CLAIM, readLua } from './format.js'
 import { lineStorageLua } from './line-storage.js'
 import { admissionLua, messageLua } from './script.js'
 
@@ -148,6 +149,32 @@ local function advance()
       return
     end
   end
+end
+
+-- Counts the waiters of a line as it is stored: one command, however many they are.
+local function countStored()
+  local count = 0
+  for _, text in ipairs(redis.call('HVALS', line.key)) do
+    ${readLua(CLAIM, 'text', { fence: '=0', expires: 'ends' })}
+    if ends and tonumber(ends) > now then count = count + 1 end
+  end
+  return count
+end
+
+-- Whether so many claims wait, those that have lapsed not counted.
+local function hasWaiters(most)
+  if line.first == '-' then return false end
+  -- All fields but the head and a hold.
+  local size = redis.call('HLEN', line.key) - 2
+  if size < most then return false end
+  if size < 2 * most and not line.isChanged then return countStored() >= most end
+  local count, id = 0, line.first
+  while id ~= '-' and count < most do
+    local row = get(id)
+    if row.expires > now then count = count + 1 end
+    id = row.next
+  end
+  return count >= most
 end
 
 local function waitingText(id, row)

@@ -1,11 +1,12 @@
+import { Agenda } from '../base/agenda.js'
 import { backoffMs } from '../base/backoff.js'
 import { storeChannel } from '../base/channels.js'
 import { formatMs } from '../base/duration.js'
 import { detached, type Env } from '../base/env.js'
-import { HoldfastError, isRetryable } from '../base/errors.js'
+import { type ErrorDetails, HoldfastError, isRetryable } from '../base/errors.js'
 import type { StoreFailure } from '../base/events.js'
+import { type Linked, LinkedList } from '../base/linked-list.js'
 import type { Answer } from '../contract/store.js'
-import { Agenda } from './agenda.js'
 
 export interface CallLimits {
   readonly storeName: string
@@ -39,7 +40,18 @@ export class Heard {
 }
 
 /** The store sent neither an answer nor an error. */
-class Silence extends HoldfastError {}
+class Silence extends HoldfastError {
+  readonly #silentMs: number
+
+  constructor(silentMs: number, message: string, details: ErrorDetails) {
+    super('STORE_UNAVAILABLE', message, details)
+    this.#silentMs = silentMs
+  }
+
+  isShorterThan(ms: number): boolean {
+    return this.#silentMs < ms
+  }
+}
 
 /** By its method: a promise may come from another realm or library. */
 export function isPromise<T>(answer: Answer<T>): answer is Promise<T> {
@@ -55,7 +67,7 @@ export interface CallListener<T> {
 }
 
 /** A call that is under way. */
-interface PendingCall {
+interface PendingCall extends Linked<PendingCall> {
   readonly sentAt: number
   readonly timeoutMs: number
   readonly heard: Heard
@@ -71,7 +83,7 @@ export class Calls {
   readonly #env: Env
   readonly #limits: CallLimits
   readonly #heard = new Heard()
-  readonly #pending = new Set<PendingCall>()
+  readonly #pending = new LinkedList<PendingCall>()
   readonly #agenda: Agenda
 
   constructor(env: Env, limits: CallLimits) {
@@ -98,7 +110,8 @@ export class Calls {
     const giveUp = (): void => {
       if (this.#end(pending)) this.#fail(listener, this.silent(timeoutMs))
     }
-    const pending = { sentAt, timeoutMs, heard, giveUpAt: sentAt + timeoutMs, giveUp }
+    const giveUpAt = sentAt + timeoutMs
+    const pending: PendingCall = { sentAt, timeoutMs, heard, giveUpAt, giveUp, before: null, after: null }
     const onAnswer = (answer: T): void => {
       if (!this.#end(pending)) return listener.onLate?.(answer)
       heard.note(sentAt, this.#env.now())
@@ -107,9 +120,9 @@ export class Calls {
     const onFailure = (error: unknown): void => {
       if (this.#end(pending)) this.#fail(listener, error)
     }
-    this.#pending.add(pending)
+    this.#pending.push(pending)
     this.#env.keepProcess()
-    this.#agenda.by(pending.giveUpAt)
+    this.#agenda.by(giveUpAt)
     try {
       // A store may open sockets and watches in a call: they must not carry the async context of
       // this one caller.
@@ -129,7 +142,7 @@ export class Calls {
 
   /** false: it had ended before. */
   #end(pending: PendingCall): boolean {
-    const isFirst = this.#pending.delete(pending)
+    const isFirst = this.#pending.remove(pending)
     if (isFirst) this.#env.letProcessEnd()
     return isFirst
   }
@@ -138,7 +151,7 @@ export class Calls {
     const now = this.#env.now()
     let next = Infinity
     const late: PendingCall[] = []
-    for (const pending of this.#pending) {
+    for (let pending = this.#pending.first; pending; pending = pending.after) {
       const { heard, sentAt, timeoutMs } = pending
       if (pending.giveUpAt <= now) pending.giveUpAt = heard.silentFrom(sentAt) + timeoutMs
       if (pending.giveUpAt > now) next = Math.min(next, pending.giveUpAt)
@@ -178,12 +191,12 @@ export class Calls {
   repeated<T>(deadline: number, call: (attempt: number) => Answer<T>, heard = this.#heard): Promise<T> {
     const since = this.#env.now()
     return new Promise<T>((resolve, reject) => {
-      const send = (attempt: number): void => {
+      const send = (attempt: number, before?: unknown): void => {
         const onFailure = (error: unknown): void => {
           const pauseMs = this.retryInMs(attempt)
           if (!isRetryable(error) || this.#env.now() + pauseMs >= deadline)
-            return reject(this.unavailable(error, { since }))
-          void this.pause(pauseMs).then(() => send(attempt + 1))
+            return reject(this.unavailable(this.reasonOf(error, before), { since }))
+          void this.pause(pauseMs).then(() => send(attempt + 1, error))
         }
         const listener = { onAnswer: resolve, onFailure }
         this.start(this.oneCallUntil(deadline), () => call(attempt), listener, heard)
@@ -195,6 +208,15 @@ export class Calls {
   /** How long one attempt may take: the last one ends at the deadline. */
   oneCallUntil(deadline: number): number {
     return Math.min(this.oneCallMs, Math.max(1, deadline - this.#env.now()))
+  }
+
+  /**
+   * Which failure to report: the deadline may cut the last attempt short, and its silence then says
+   * less than the failure of the attempt `before`.
+   */
+  reasonOf(error: unknown, before: unknown): unknown {
+    const isCutShort = error instanceof Silence && error.isShorterThan(this.oneCallMs)
+    return isCutShort && before !== undefined ? before : error
   }
 
   retryInMs(attempt: number): number {
@@ -249,7 +271,7 @@ export class Calls {
     const time = formatMs(isAll ? this.storeTimeoutMs : Math.round(silentMs))
     const advice = `check that it is up and reachable${isAll ? ', or raise storeTimeout' : ''}`
     const message = `The ${store} store did not answer within ${time}${why}; ${advice}`
-    return new Silence('STORE_UNAVAILABLE', message, {
+    return new Silence(silentMs, message, {
       store,
       retryable: true,
       ...(resource === undefined ? {} : { resource }),

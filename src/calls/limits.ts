@@ -11,6 +11,8 @@ export interface Limits {
   /** 0: do not wait. Infinity: forever. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
+  /** It waits only if fewer than so many wait already. Left out: however many wait. */
+  readonly maxWaiters?: number
   /** If `waitMs` is 0: how long the store may take to answer, if less than its timeout. */
   readonly answerWithinMs?: number
   /** Called when the store has queued the claim. */
@@ -29,8 +31,14 @@ export function acquireTimeout(resource: string, waitMs: number, holder?: string
       ? `'${resource}' is not free`
       : `'${resource}' could not be acquired within ${formatMs(waitMs)}`
   const who = holder === undefined ? '' : `: held by ${holder}`
-  const message = `${what}${who}; wait longer, or see who holds it with inspect()`
+  const message = `${what}${who}; wait longer, or see who holds it with locks.inspect() or holdfast ls`
   return new HoldfastError('ACQUIRE_TIMEOUT', message, { resource, retryable: true })
+}
+
+/** Too many wait already. */
+export function lineFull(resource: string, maxWaiters: number): HoldfastError {
+  const message = `'${resource}' has ${maxWaiters} waiting already (maxWaiters); try again later, or raise maxWaiters`
+  return new HoldfastError('LINE_FULL', message, { resource, retryable: true })
 }
 
 /** What a caller without a hold waits for, as named in errors: the `latch` called `ready`. */

@@ -2,9 +2,9 @@ import { backoffMs } from '../base/backoff.js'
 import { deferred } from '../base/deferred.js'
 import type { Env } from '../base/env.js'
 import { HoldfastError, isRetryable, withOwnStack } from '../base/errors.js'
+import { type Calls, HEALTHY_MS } from '../calls/calls.js'
+import { type Awaited, aborted, type Limits, waitTimeout, watchLimits } from '../calls/limits.js'
 import type { Connection, StateOutcome, StateValue } from '../contract/store.js'
-import { type Calls, HEALTHY_MS } from './calls.js'
-import { type Awaited, aborted, type Limits, waitTimeout, watchLimits } from './limits.js'
 import { StateWatch } from './state-watch.js'
 
 const FIRST_RETRY_MS = 1

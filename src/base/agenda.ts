@@ -1,4 +1,4 @@
-import type { Cancel, Env } from '../base/env.js'
+import type { Cancel, Env } from './env.js'
 
 /** One timer for all work of a client; running it early is safe. Never keeps the process alive. */
 export class Agenda {
