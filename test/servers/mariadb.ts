@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { find } from '../../scripts/servers.mjs'
@@ -14,17 +15,26 @@ export interface MariadbOptions {
   args?: readonly string[]
   /** A clock of its own in place of the machine's. */
   clock?: WallClock
+  /** Another version. */
+  other?: OtherMariadb
+}
+
+/** A MariaDB that is not installed. */
+interface OtherMariadb {
+  readonly command: readonly string[]
+  /** With its messages, and the statements that lay out its tables. */
+  readonly shared: string
 }
 
 /** One MariaDB, with a superuser `root` that needs no password and a database `test`. */
 export class MariadbServer extends Server {
-  constructor(port: number, { args = [], clock }: MariadbOptions = {}) {
+  constructor(port: number, { args = [], clock, other }: MariadbOptions = {}) {
     super(
       {
         name: 'mariadb',
-        command: (server) => [program('mariadbd'), ...optionsOf(server), ...args],
+        command: (server) => [...commandOf(other), ...optionsOf(server), ...sharedOf(other), ...args],
         env: clock?.env ?? {},
-        layOut,
+        layOut: (server) => (other ? layOutOther(server, other) : layOut(server)),
         isReady: async (server) =>
           (await client(server.port, ['-e', 'create database if not exists test'])) === '',
       },
@@ -69,6 +79,30 @@ export async function borrowMariadb(): Promise<{ url: string; stop(): Promise<vo
 async function layOut(server: Server): Promise<void> {
   const how = ['--auth-root-authentication-method=normal', '--skip-test-db']
   await run(program('mariadb-install-db'), [...commonOf(server), ...how])
+}
+
+/** What mariadb-install-db does: it looks for the programs of its own version only. */
+async function layOutOther(server: Server, other: OtherMariadb): Promise<void> {
+  const files = ['mariadb_system_tables', 'mariadb_performance_tables', 'mariadb_system_tables_data']
+  const settings = ['create database mysql;', 'use mysql;', 'set @auth_root_socket=NULL;']
+  const input = [
+    ...settings,
+    'set @skip_auth_anonymous=1;',
+    ...files.map((name) => readFileSync(join(other.shared, `${name}.sql`), 'utf8')),
+  ]
+  const [file = '', ...args] = [...commandOf(other), ...commonOf(server), ...sharedOf(other), '--bootstrap']
+  const starting = run(file, args, { maxBuffer: 2 ** 24 })
+  starting.child.stdin?.end(input.join('\n'))
+  await starting
+}
+
+function commandOf(other: OtherMariadb | undefined): readonly string[] {
+  return other?.command ?? [program('mariadbd')]
+}
+
+function sharedOf(other: OtherMariadb | undefined): string[] {
+  if (other === undefined) return []
+  return [`--lc-messages-dir=${other.shared}`, `--character-sets-dir=${join(other.shared, 'charsets')}`]
 }
 
 function optionsOf(server: Server): string[] {

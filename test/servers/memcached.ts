@@ -8,6 +8,8 @@ import type { WallClock } from './wall-clock.js'
 export interface MemcachedProcessOptions {
   /** Further options of memcached: `['-M']`. */
   args?: readonly string[]
+  /** Another version: the command. */
+  program?: readonly string[]
   /** A clock of its own in place of the machine's. */
   clock?: WallClock
   /** Which of its commands tells that it serves. Default: `mn`; servers with a login refuse it. */
@@ -31,7 +33,7 @@ export class MemcachedProcess extends Server {
     super(
       {
         name: 'memcached',
-        command: () => ['memcached', ...listen, ...asRoot, ...(options.args ?? [])],
+        command: () => [...(options.program ?? ['memcached']), ...listen, ...asRoot, ...(options.args ?? [])],
         env: options.clock?.env ?? {},
         isReady: async () => (await client.meta('mn\r\n')).status === 'MN',
       },

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { serverAvailability } from './availability.js'
 import { runWithWill } from './last-will.js'
 
+const SIDES = { both: ['--dport', '--sport'], to: ['--dport'], from: ['--sport'] } as const
+
 /** null: packets can be dropped here. Otherwise why not. */
 export function packetLossAvailability(): string | null {
   if (process.getuid?.() !== 0) return 'dropping packets needs root'
@@ -18,15 +20,17 @@ export function packetLossAvailability(): string | null {
 
 /**
  * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of
- * them. With `peerPort`, only those of the connection with that port at its other end. The rules go
- * when `heal` is called, and also when this process dies without calling it.
+ * them. With `peerPort`, only those of the connection with that port at its other end. `way`: only
+ * those to the port, or only those from it. The rules go when `heal` is called, and also when this
+ * process dies without calling it.
  */
 export async function dropPackets(
   port: number,
   probability: number,
   peerPort?: number,
+  way: keyof typeof SIDES = 'both',
 ): Promise<{ heal(): void }> {
-  const rules = (['--dport', '--sport'] as const).map((side) => [
+  const rules = SIDES[way].map((side) => [
     'INPUT',
     ...['-i', 'lo', '-p', 'tcp', side, String(port)],
     ...(peerPort === undefined ? [] : [side === '--dport' ? '--sport' : '--dport', String(peerPort)]),

@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { find } from '../../scripts/servers.mjs'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { isRunning } from '../cli/processes.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
+import { preloaded } from './preload.js'
 import { Server, started } from './server.js'
+import type { SlowDisk } from './slow-disk.js'
 import type { WallClock } from './wall-clock.js'
 
 const run = promisify(execFile)
@@ -16,17 +19,21 @@ export interface PostgresOptions {
   args?: readonly string[]
   /** A clock of its own in place of the machine's. */
   clock?: WallClock
+  /** A disk of its own; needs `fsync=on`. */
+  disk?: SlowDisk
+  /** Another version: the folder with its programs. */
+  programs?: string
 }
 
 /** One PostgreSQL, with a superuser `postgres` that needs no password. */
 export class PostgresServer extends Server {
-  constructor(port: number, { args = [], clock }: PostgresOptions = {}) {
+  constructor(port: number, { args = [], clock, disk, programs }: PostgresOptions = {}) {
     super(
       {
         name: 'postgres',
-        command: (server) => [...asPostgres(), program('postgres'), ...optionsOf(server), ...args],
-        env: clock?.env ?? {},
-        layOut,
+        command: (server) => [...asPostgres(), program('postgres', programs), ...optionsOf(server), ...args],
+        env: preloaded(clock, disk),
+        layOut: (server) => layOut(server, program('initdb', programs)),
         isReady: async (server) => (await psql(server.port, 'select 1')) === '1',
         // Ends every session and leaves no shared memory behind.
         stopSignal: 'SIGINT',
@@ -103,14 +110,14 @@ export async function borrowPostgres(): Promise<{ url: string; stop(): Promise<v
   return url ? { url, stop: async () => {} } : startPostgres()
 }
 
-async function layOut(server: Server): Promise<void> {
+async function layOut(server: Server, initdb: string): Promise<void> {
   if (isRoot()) {
     const { uid, gid } = await userPostgres()
     chmodSync(server.folder, 0o755)
     chownSync(server.dataFolder, uid, gid)
   }
   const how = ['-U', 'postgres', '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C']
-  const [file = '', ...args] = [...asPostgres(), program('initdb'), '-D', server.dataFolder, ...how]
+  const [file = '', ...args] = [...asPostgres(), initdb, '-D', server.dataFolder, ...how]
   await run(file, args, { cwd: '/' })
 }
 
@@ -146,8 +153,8 @@ function isRoot(): boolean {
   return process.getuid?.() === 0
 }
 
-function program(name: string): string {
-  return find(name) ?? name
+function program(name: string, folder?: string): string {
+  return folder === undefined ? (find(name) ?? name) : join(folder, name)
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {

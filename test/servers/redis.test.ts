@@ -1,9 +1,10 @@
 import { afterEach, expect, it } from 'vitest'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { eventually, now } from '../../src/testing/conformance/checks.js'
 import { describeOn } from './availability.js'
 import { type RedisOptions, type RedisServer, startRedis } from './redis.js'
 import { startRedisCluster } from './redis-cluster.js'
 import { startRedisSentinel } from './redis-sentinel.js'
+import { SlowDisk } from './slow-disk.js'
 import { WallClock } from './wall-clock.js'
 
 describeOn('redis', 'a private Redis', () => {
@@ -61,7 +62,7 @@ describeOn('redis', 'a private Redis', () => {
     const old = await cluster.masterOf('a')
     await old.cli('set', 'a', '1')
     const heir = await cluster.replicaOf('a')
-    await eventually('the copy', async () => (await heir.info('db0')).startsWith('keys=1,'))
+    await eventually('the copy', async () => (await heir.cli('info', 'keyspace')).includes('keys=1,'))
     const next = await cluster.killMaster('a')
     expect(next).toBe(heir)
     expect(await next.cli('get', 'a')).toBe('1')
@@ -83,6 +84,21 @@ describeOn('redis', 'a private Redis', () => {
       expect(await aheadS()).toBeGreaterThan(3500)
       await one.stop()
       clock.dispose()
+    },
+  )
+
+  const disk = new SlowDisk()
+  it.skipIf(disk.obstacle)(
+    `can have a slow disk${disk.obstacle ? ` (skipped: ${disk.obstacle})` : ''}`,
+    async () => {
+      const one = await redis({ persistence: 'always', disk })
+      disk.set(300)
+      const from = now()
+      await one.cli('set', 'a', '1')
+      expect(now() - from).toBeGreaterThanOrEqual(300)
+      disk.set(0)
+      await one.stop()
+      disk.dispose()
     },
   )
 })

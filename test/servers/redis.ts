@@ -3,7 +3,9 @@ import { promisify } from 'node:util'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
+import { preloaded } from './preload.js'
 import { Server, started } from './server.js'
+import type { SlowDisk } from './slow-disk.js'
 import type { WallClock } from './wall-clock.js'
 
 const run = promisify(execFile)
@@ -19,8 +21,10 @@ export interface RedisOptions {
   args?: readonly string[]
   /** A clock of its own in place of the machine's. */
   clock?: WallClock
-  /** Another server with the same options, such as Valkey. */
-  program?: string
+  /** A disk of its own. */
+  disk?: SlowDisk
+  /** Another server with the same options, such as Valkey: its program, or the whole command. */
+  program?: string | readonly string[]
 }
 
 /** One redis-server. */
@@ -30,7 +34,7 @@ export class RedisServer extends Server {
       {
         name: 'redis',
         command: (server) => [...commandOf(server, options), ...(options.args ?? [])],
-        env: options.clock?.env ?? {},
+        env: preloaded(options.clock, options.disk),
         isReady: async (server) => (await redisCli(server.port, ['ping'])) === 'PONG',
       },
       port,
@@ -100,5 +104,5 @@ function commandOf(
   const keep = persistence === 'none' ? [] : ['--appendonly', 'yes', '--appendfsync', persistence]
   // A replica is served at once, not after the five seconds in which another one might turn up.
   const quick = ['--repl-diskless-sync-delay', '0']
-  return [program, ...listen, '--save', '', ...quick, ...keep]
+  return [...[program].flat(), ...listen, '--save', '', ...quick, ...keep]
 }

@@ -5,8 +5,10 @@ import { text } from 'node:stream/consumers'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { needServer } from './availability.js'
 import { freePort } from './ports.js'
+import { preloaded } from './preload.js'
 import { TcpProxy } from './proxy.js'
 import { Server, started } from './server.js'
+import type { SlowDisk } from './slow-disk.js'
 
 const JAR = '/usr/share/java/zookeeper.jar'
 const SHOW_LOG = '/usr/share/java/slf4j-simple.jar'
@@ -21,6 +23,8 @@ export interface ZooKeeperServerOptions {
   config?: Readonly<Record<string, string>>
   /** Further system properties of Java: `{ 'zookeeper.serverCnxnFactory': '…' }`. */
   properties?: Readonly<Record<string, string>>
+  /** A disk of its own. */
+  disk?: SlowDisk
 }
 
 interface Member {
@@ -36,6 +40,7 @@ export class ZooKeeperServer extends Server {
       {
         name: 'zookeeper',
         command: (server) => commandOf(server, options),
+        env: preloaded(options.disk),
         layOut: async (server) => layOut(server, options, member),
         // `ruok` is answered before it serves.
         isReady: async (server) => (await fourLetters(server.port, 'srvr')).includes('Mode:'),
