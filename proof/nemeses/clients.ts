@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process'
+import { missingPrevious } from '../../scripts/previous.mjs'
+import type { WallClock } from '../../test/servers/wall-clock.js'
+import type { Crowd, Version, Worker } from '../crowd.js'
+import type { Nemesis } from '../nemesis.js'
+import { slowly } from './slowly.js'
+
+const HOUR_S = 3600
+/** Below what `docs/guarantees.md` allows, one percent: so nothing is excused. */
+export const DRIFT_PPM = 9000
+
+/** What can happen to clients of every store. */
+export function clientNemeses(leaseMs: number): Nemesis[] {
+  return [
+    pause('clients paused, shorter than a lease', 0.4 * leaseMs),
+    pause('clients paused, longer than a lease', 1.5 * leaseMs),
+  ]
+}
+
+/** What can happen to clients that are processes of their own. */
+export function processNemeses(leaseMs: number): Nemesis[] {
+  return [
+    {
+      name: 'clients killed (`kill -9`)',
+      hits: 'clients',
+      lastsMs: 0.5 * leaseMs,
+      async begin(crowd, choice) {
+        const victims = choice.some(crowd.workers)
+        await Promise.all(victims.map((victim) => crowd.kill(victim)))
+        return () => Promise.all(victims.map((victim) => crowd.replace(victim)))
+      },
+    },
+    {
+      name: 'rolling restart of the clients',
+      hits: 'clients',
+      lastsMs: 0,
+      async begin(crowd) {
+        return slowly(async () => {
+          await restartAll(crowd.workers, crowd)
+          return async () => {}
+        })
+      },
+    },
+  ]
+}
+
+/** Some of them run the previous version for a while; none where it is not built. */
+export function versionNemeses(leaseMs: number): Nemesis[] {
+  if (missingPrevious() !== null) return []
+  return [
+    {
+      name: 'clients of two versions, by rolling updates',
+      hits: 'clients',
+      lastsMs: leaseMs,
+      async begin(crowd, choice) {
+        const some = choice.some(crowd.workers)
+        return slowly(async () => {
+          await restartAll(some, crowd, 'previous')
+          return () => restartAll(some, crowd)
+        })
+      },
+    },
+  ]
+}
+
+/** Of the workers that were started with this clock. */
+export function clientClocks(clock: WallClock, leaseMs: number, excuse?: string): Nemesis[] {
+  const excused = excuse === undefined ? {} : { excuse, isLossy: true }
+  return [
+    { ...clientClockJump(clock, leaseMs), ...excused },
+    { ...clientClockDrift(clock, leaseMs), ...excused },
+  ]
+}
+
+export function clientClockJump(clock: WallClock, leaseMs: number): Nemesis {
+  return {
+    name: 'wall clocks of clients jump by an hour',
+    hits: 'clocks',
+    lastsMs: leaseMs,
+    async begin(_, choice) {
+      clock.set(choice.one([HOUR_S, -HOUR_S]))
+      return async () => clock.set(0)
+    },
+  }
+}
+
+/** The monotonic clocks, too. */
+function clientClockDrift(clock: WallClock, leaseMs: number): Nemesis {
+  return {
+    name: 'clocks of clients run fast or slow by 0.9 %',
+    hits: 'clocks',
+    lastsMs: 2 * leaseMs,
+    async begin(_, choice) {
+      clock.drift(choice.one([DRIFT_PPM, -DRIFT_PPM]))
+      return async () => clock.drift(0)
+    },
+  }
+}
+
+/** Their connections are cut, and they cannot open new ones. Needs proxies in front of workers. */
+export function clientsWithoutDescriptors(leaseMs: number): Nemesis {
+  return {
+    name: 'clients out of file descriptors',
+    hits: 'clients',
+    lastsMs: 1.2 * leaseMs,
+    async begin(crowd, choice) {
+      const victims = choice.some(crowd.workers.filter(({ way }) => way.proxies?.length))
+      for (const victim of victims) {
+        limitDescriptors(victim, '1')
+        for (const proxy of victim.way.proxies ?? []) proxy.cut()
+      }
+      return async () => {
+        for (const victim of victims) limitDescriptors(victim, '1024')
+      }
+    },
+  }
+}
+
+function pause(name: string, lastsMs: number): Nemesis {
+  return {
+    name,
+    hits: 'clients',
+    lastsMs,
+    async begin(crowd, choice) {
+      const victims = choice.some(crowd.workers)
+      for (const { child } of victims) child.kill('SIGSTOP')
+      return async () => {
+        for (const { child } of victims) child.kill('SIGCONT')
+      }
+    },
+  }
+}
+
+async function restartAll(workers: readonly Worker[], crowd: Crowd, version?: Version): Promise<void> {
+  for (const worker of workers) await crowd.restart(worker, version)
+}
+
+function limitDescriptors({ child }: Worker, soft: string): void {
+  execFileSync('prlimit', ['--pid', String(child.pid), `--nofile=${soft}:`])
+}

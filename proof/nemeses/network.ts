@@ -1,0 +1,68 @@
+import { dropPackets, packetLossAvailability } from '../../test/servers/packet-loss.js'
+import type { ProxyMode } from '../../test/servers/proxy.js'
+import type { Choice, Nemesis } from '../nemesis.js'
+import { resetConnections } from './servers.js'
+
+const LOST = 0.3
+
+/** Of the workers that reach the servers through proxies. */
+export function proxyNemeses(leaseMs: number): Nemesis[] {
+  return [
+    way('clients cut off (stall)', 'stall', 1.3 * leaseMs),
+    way('clients cut off, one way (replies lost)', 'lose replies', 1.3 * leaseMs),
+    way('clients cut off (refused)', 'refuse', 0.6 * leaseMs),
+  ]
+}
+
+/** Of all clients; `ports`: of the servers. */
+export function packetNemeses(
+  leaseMs: number,
+  ports: (choice: Choice) => Promise<readonly number[]>,
+): Nemesis[] {
+  const drop = (name: string, share: number, direction: 'both' | 'to' | 'from'): Nemesis => ({
+    name,
+    hits: 'network',
+    lastsMs: 1.2 * leaseMs,
+    async begin(_, choice) {
+      const cuts: { heal(): void }[] = []
+      for (const port of await ports(choice)) cuts.push(await dropPackets(port, share, undefined, direction))
+      return async () => {
+        for (const cut of cuts) cut.heal()
+      }
+    },
+  })
+  const reset: Nemesis = {
+    name: 'connections reset, again and again',
+    hits: 'network',
+    lastsMs: leaseMs,
+    async begin(_, choice) {
+      const all = await ports(choice)
+      const resetting = setInterval(() => all.forEach(resetConnections), leaseMs / 10)
+      return async () => clearInterval(resetting)
+    },
+  }
+  if (packetLossAvailability() !== null) return [reset]
+  return [
+    reset,
+    drop('30 % of packets lost', LOST, 'both'),
+    drop('all packets lost', 1, 'both'),
+    drop('packets to the server lost', 1, 'to'),
+    drop('packets from the server lost', 1, 'from'),
+  ]
+}
+
+function way(name: string, mode: ProxyMode, lastsMs: number): Nemesis {
+  return {
+    name,
+    hits: 'network',
+    lastsMs,
+    async begin(crowd, choice) {
+      const reached = crowd.workers.filter((worker) => worker.way.proxies?.length)
+      const proxies = choice.some(reached).flatMap((worker) => worker.way.proxies ?? [])
+      for (const proxy of proxies) proxy.mode = mode
+      return async () => {
+        for (const proxy of proxies) proxy.mode = 'pass'
+      }
+    },
+  }
+}

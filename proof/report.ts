@@ -1,0 +1,145 @@
+import { type FaultFigures, type KeptRun, summed } from './kept.js'
+import type { RunResult } from './run.js'
+import type { ProvedStore } from './store.js'
+import { inSeconds, number, paragraph, table } from './text.js'
+
+/** A few lines for the terminal. */
+export function summaryOf(store: ProvedStore, run: RunResult, { doesCount }: KeptRun): string {
+  const late = run.windows.filter(({ recoveryMs, boundMs }) => recoveryMs > boundMs)
+  return [
+    `${store.name}: ${run.grants} grants in ${run.seconds} s, ${run.windows.length} fault windows`,
+    `${run.losses} holds lost, ${run.refused} stale writes refused, ${run.failures} calls failed`,
+    `${run.violations.length} violations, ${late.length} late recoveries`,
+    run.porcupine === null
+      ? 'Judged by our own check only: Porcupine is not here.'
+      : `Judged by our own check, and by Porcupine: ${run.porcupine} operations`,
+    ...late.map(
+      ({ faults, recoveryMs, boundMs }) => `  ${faults.join(' + ')}: ${recoveryMs} of ${boundMs} ms`,
+    ),
+    doesCount ? 'The run counts.' : 'The run does not count: too little happened.',
+    ...run.violations.map((violation) => `VIOLATION: ${violation}`),
+  ].join('\n')
+}
+
+/** The page of a store, about all its runs. */
+export function reportOf(store: ProvedStore, runs: readonly KeptRun[]): string {
+  const faults = summed(runs.flatMap((run) => run.faults))
+  const violations = runs.flatMap((run) => run.violations)
+  return `${[
+    `# Proof: ${store.title}`,
+    paragraph(`This page is written by \`npm run prove\`. [How to read it](README.md).`),
+    paragraph(
+      `The setup: ${store.setup}. A hold outlives its process by ${inSeconds(store.leaseMs)}. The page`,
+      `[of the store](../stores/${store.page}.md) says what is promised.`,
+    ),
+    totals(runs, faults),
+    ...(violations.length === 0 ? [] : ['## Violations', violations.map((each) => `- ${each}`).join('\n')]),
+    '## Faults',
+    table(
+      ['fault', 'times', 'grants', 'before healing', 'lost', 'refused', 'longest gap', 'recovery'],
+      faults.map(rowOf),
+    ),
+    ...excusesOf(runs),
+    '## Repeat it',
+    paragraph(
+      'The seed gives the same faults in the same order. Their exact moments differ from run to run.',
+    ),
+    table(
+      ['command', 'date', 'grants', 'seconds', 'counts'],
+      runs.map((run) => [
+        `\`${run.command}\``,
+        run.date,
+        number(run.grants),
+        number(run.seconds),
+        run.doesCount ? 'yes' : 'no',
+      ]),
+    ),
+  ].join('\n\n')}\n`
+}
+
+/** A row of the table over all stores. */
+export function overviewOf(store: ProvedStore, runs: readonly KeptRun[]): string[] {
+  const faults = summed(runs.flatMap((run) => run.faults))
+  return [
+    `[${store.title}](${store.name}.md)`,
+    sum(runs, ({ grants }) => grants),
+    sum(faults, ({ times }) => times),
+    sum(runs, ({ losses }) => losses),
+    sum(runs, ({ refused }) => refused),
+    sum(runs, ({ violations }) => violations.length),
+    longest(faults, ({ recoveryMs }) => recoveryMs),
+    sum(faults, ({ late }) => late),
+  ]
+}
+
+export const OVERVIEW = [
+  ...['store', 'grants', 'fault windows', 'holds lost', 'refused writes', 'violations'],
+  ...['longest recovery', 'above the bound'],
+]
+
+function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[]): string {
+  const violations = sum(runs, (run) => run.violations.length)
+  return table(
+    ['in all runs', ''],
+    [
+      ['grants', sum(runs, ({ grants }) => grants)],
+      ['fault windows', sum(faults, ({ times }) => times)],
+      ['fewest grants in a window', number(Math.min(...faults.map(({ fewestGrants }) => fewestGrants)))],
+      ['holds lost', sum(runs, ({ losses }) => losses)],
+      ['stale writes refused', sum(runs, ({ refused }) => refused)],
+      ['violations', violations === '0' ? 'none' : `**${violations}**`],
+      ['operations that Porcupine judged, too', sum(runs, ({ porcupine }) => porcupine ?? 0)],
+      ['longest recovery', longest(faults, ({ recoveryMs }) => recoveryMs)],
+      ['recoveries above the bound', sum(faults, ({ late }) => late)],
+    ],
+  )
+}
+
+function rowOf(figures: FaultFigures): string[] {
+  const recovery = inSeconds(figures.recoveryMs)
+  return [
+    figures.fault,
+    number(figures.times),
+    number(figures.grants),
+    figures.grantsBefore === 0 ? 'none' : number(figures.grantsBefore),
+    number(figures.losses),
+    number(figures.refused),
+    inSeconds(figures.gapMs),
+    figures.late > 0 ? `**${recovery}**` : recovery,
+  ]
+}
+
+function excusesOf(runs: readonly KeptRun[]): string[] {
+  const excuses = new Map(runs.flatMap((run) => run.excuses.map(({ fault, excuse }) => [fault, excuse])))
+  if (excuses.size === 0) return []
+  const violations = runs.map(({ excusedViolations }) => excusedViolations)
+  const known = violations.filter((count) => count !== undefined)
+  return [
+    '## What the store cannot do better',
+    paragraph(
+      'These faults can end holds unnoticed. The page of the store says so. A hold from before such a',
+      'fault was not expected to exclude others from then on. Its fence was judged as always. That',
+      `concerns ${sum(runs, ({ excused }) => excused)} holds.`,
+    ),
+    ...(known.length === 0
+      ? []
+      : [
+          paragraph(
+            `In the last ${known.length === 1 ? 'run' : `${known.length} runs`}, the judge found`,
+            `${sum(known, (count) => count)} violations that this excuses.`,
+          ),
+        ]),
+    table(
+      ['fault', 'what the page says'],
+      [...excuses].sort().map(([fault = '', excuse = '']) => [fault, excuse]),
+    ),
+  ]
+}
+
+function sum<T>(items: readonly T[], pick: (item: T) => number): string {
+  return number(items.reduce((total, item) => total + pick(item), 0))
+}
+
+function longest(faults: readonly FaultFigures[], pick: (figures: FaultFigures) => number): string {
+  return inSeconds(Math.max(0, ...faults.map(pick)))
+}

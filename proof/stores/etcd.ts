@@ -1,0 +1,36 @@
+import { startEtcd, startEtcdCluster } from '../../test/servers/etcd.js'
+import { killedServers } from '../nemeses/servers.js'
+import { ensemble } from './ensemble.js'
+import { singleServer, THE_SERVER } from './single.js'
+
+const LEASE_MS = 3000
+/** `ttl` ends a hold, and no lease is shorter. */
+const shared = { page: 'etcd', leaseMs: LEASE_MS, askedLeaseMs: 10 * LEASE_MS, needs: 'etcd' } as const
+const urlOf = (address: string): string => `etcd://${address}?ttl=${LEASE_MS}ms`
+
+export const etcd = singleServer({
+  ...shared,
+  name: 'etcd',
+  title: 'etcd, one server',
+  setup: 'one server',
+  startServer: () => startEtcd(),
+  urlAt: urlOf,
+  more: (targets, leaseMs) => [killedServers(THE_SERVER, leaseMs, targets)],
+})
+
+export const etcdCluster = ensemble({
+  ...shared,
+  name: 'etcd-cluster',
+  title: 'etcd, three servers',
+  setup: 'three servers',
+  leaderPauseExcuse: 'a hold may be trusted for a moment too long',
+  async startServers() {
+    const cluster = await startEtcdCluster()
+    return {
+      servers: cluster.members,
+      url: urlOf(cluster.address),
+      leader: async () => (await cluster.ranked()).leader,
+      stop: () => cluster.stop(),
+    }
+  },
+})

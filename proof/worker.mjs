@@ -1,0 +1,210 @@
+// A process that takes locks again and again: `node worker.mjs JSON`, see `WorkerTask` in crowd.ts.
+// It reads and writes a register under exclusive holds: under each, or under some where a lock has
+// several tasks. The registers are in the parent, behind a guard. After a hold was lost or released,
+// it also tries to write: the guard has to refuse that. It sends the records of history.ts, except
+// for those of registers. It ends when told to.
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { now } from './own-clock.mjs'
+
+const task = JSON.parse(process.argv[2] ?? '{}')
+// Of this version, or of the previous one.
+const { Holdfast } = await import(task.entry)
+const { worker, leaseMs, askedLeaseMs, loops } = task
+/** Half of the quick holds end at once. */
+const LONGEST_QUICK_MS = 8
+/** A long one is renewed several times. */
+const LONGEST_LONG_LEASES = 3
+const SEND_MS = 30
+/** How often a write is tried after a release. */
+const LATE_WRITES = 0.03
+const LATE_BY_MS = 30
+/** A lost holder tries to write until it is refused, but not for ever. */
+const STALE_TRIES = 40
+/** Of the holds of a lock with several tasks: these use the register, and these last a moment. */
+const REGISTER_SHARE = 0.01
+const TURN_SHARE = 0.2
+const LONGEST_PAUSE_MS = 50
+const EXPECTED = ['STORE_UNAVAILABLE', 'HOLD_LOST', 'ACQUIRE_TIMEOUT']
+
+let isOver = false
+let endedAt = 0
+/** One for each task: a signal with hundreds of listeners is slow. */
+const endings = []
+let lastHold = 0
+let lastAsked = 0
+const asked = new Map()
+let news = nothing()
+process.on('message', (message) => {
+  if (message === 'end') {
+    isOver = true
+    endedAt = now()
+    for (const ending of endings) ending.abort()
+  } else asked.get(message.ask)?.(message)
+})
+// Also where the run was ended from outside.
+process.once('disconnect', () => process.exit())
+
+const clients = await Promise.all(Array.from({ length: task.clients }, open))
+const sending = setInterval(send, SEND_MS)
+process.send({ isReady: true })
+await Promise.all(clients.flatMap((client, index) => loops.flatMap((loop) => tasksOf(client, index, loop))))
+clearInterval(sending)
+await Promise.all(clients.map((client) => client.close({ drain: 0 })))
+process.send(news, () => process.disconnect())
+
+function nothing() {
+  return { records: [], lossesAt: [], failures: 0, odd: [] }
+}
+
+/** The server may be down when this process starts. */
+async function open() {
+  for (;;) {
+    try {
+      const options = { storeTimeout: '5s' }
+      if (!task.members) return await Holdfast.open(task.url, options)
+      // Only here: a process that loads less is back sooner after a restart.
+      const { quorum } = await import('holdfast/quorum')
+      const { redis } = await import('holdfast/redis')
+      const members = task.members.map((url) => redis(url))
+      return new Holdfast(quorum(members, task.quorum), options)
+    } catch (error) {
+      note(error)
+      await wait(20)
+    }
+  }
+}
+
+function send(question) {
+  if (!question && news.records.length + news.failures + news.odd.length === 0) return
+  process.send(question ? { ...news, question } : news)
+  news = nothing()
+}
+
+function note(error) {
+  if (isOver && error.code === 'ABORTED') return
+  if (EXPECTED.includes(error.code)) news.failures++
+  else news.odd.push(`worker ${worker}: ${error.stack ?? error}`)
+}
+
+function tasksOf(client, index, loop) {
+  return Array.from({ length: loop.tasks ?? 1 }, (_, number) =>
+    take(client, { client: index, task: number }, loop),
+  )
+}
+
+async function take(client, who, loop) {
+  const lock = lockOf(client, loop)
+  const ending = new AbortController()
+  endings.push(ending)
+  const asking = { lease: askedLeaseMs, signal: ending.signal }
+  while (!isOver) {
+    try {
+      const permits = loop.kind === 'semaphore' ? 1 + Math.floor(Math.random() * 2) : null
+      const from = now()
+      const asked = { ...asking, ...(permits && { permits }) }
+      const hold = await lock.acquire(asked).catch((error) => {
+        if (error.code === 'ABORTED') waited(loop, permits, from)
+        throw error
+      })
+      await work(hold, who, loop, permits, from)
+      if (loop.tasks) await wait(Math.random() * LONGEST_PAUSE_MS)
+    } catch (error) {
+      note(error)
+      await wait(10)
+    }
+  }
+}
+
+function lockOf(client, { kind, lock, capacity }) {
+  if (kind === 'semaphore') return client.semaphore(lock, capacity)
+  if (kind === 'mutex') return client.mutex(lock)
+  return client.readWrite(lock)[kind]
+}
+
+/** The run was over before this request was granted. */
+function waited({ kind, lock, capacity }, permits, from) {
+  const count = permits && { permits, capacity }
+  const hold = `${worker}/${++lastHold}`
+  const unanswered = { to: null, fence: null, waitedUntil: endedAt }
+  news.records.push({ type: 'acquire', lock, kind, ...count, hold, from, ...unanswered })
+}
+
+async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits, from) {
+  const id = `${worker}/${++lastHold}`
+  const to = now()
+  // Without a look at which it was valid, nothing is known but that it was granted.
+  let seenAt = from
+  const look = () => {
+    // In this order: a pause in between makes the hold end earlier.
+    const at = now()
+    if (!hold.isValid) return false
+    seenAt = at
+    return true
+  }
+  look()
+  const { fence } = hold
+  const count = permits && { permits, capacity }
+  news.records.push({ type: 'acquire', lock, kind, ...count, hold: id, ...who, from, to, fence })
+  const write = register({ lock, hold: id, fence, kind })
+  if (!tasks || Math.random() < REGISTER_SHARE) {
+    await write(null)
+    await stay(isLong, look)
+    // Valid or not: the guard decides.
+    await write('last')
+  } else if (Math.random() < TURN_SHARE) await turn()
+  const isReleased = look() ? await released(hold) : false
+  end(id, seenAt, isReleased ? now() : null)
+  if (isReleased === false) news.lossesAt.push(now())
+  if (!isReleased) {
+    await Promise.allSettled([hold.release(), writeWhenLost(write)])
+    return
+  }
+  if (Math.random() > LATE_WRITES) return
+  await wait(LATE_BY_MS)
+  await write('late')
+}
+
+/** false: it was lost; null: nobody knows. */
+async function released(hold) {
+  try {
+    return await hold.release()
+  } catch (error) {
+    note(error)
+    return null
+  }
+}
+
+function end(hold, from, to) {
+  news.records.push({ type: 'end', hold, from, to })
+}
+
+async function stay(isLong, look) {
+  const longestMs = isLong ? LONGEST_LONG_LEASES * leaseMs : LONGEST_QUICK_MS
+  const isShort = !isLong && Math.random() < 0.5
+  const until = isShort ? 0 : now() + Math.random() * longestMs * 1000
+  do await (isShort ? turn() : wait(1))
+  while (look() && now() < until && !isOver)
+}
+
+async function writeWhenLost(write) {
+  for (let attempt = 0; attempt < STALE_TRIES && !isOver; attempt++) {
+    const { isAccepted } = await write(`lost-${attempt}`)
+    if (!isAccepted) return
+    await wait(leaseMs / 20)
+  }
+}
+
+/** Asks the parent to write the register of the lock, or to read it: null. */
+function register({ lock, hold, fence, kind }) {
+  if (kind === 'read' || kind === 'semaphore') return async () => ({ isAccepted: false })
+  return (name) =>
+    new Promise((resolve) => {
+      const ask = ++lastAsked
+      asked.set(ask, (answer) => {
+        asked.delete(ask)
+        resolve(answer)
+      })
+      const value = name === null ? null : `${hold}/${name}`
+      send({ ask, register: lock, hold, fence, value, from: now() })
+    })
+}
