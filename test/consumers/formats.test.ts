@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Project } from './project.js'
 
@@ -70,6 +70,20 @@ describe('a project without any tools', () => {
       code: 0,
       output: 'all the same\n',
     })
+  })
+
+  it('finds every page that another page leads to', () => {
+    const library = join(project.folder, 'node_modules/holdfast')
+    const pages = readdirSync(library, { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.md') && !path.startsWith('dist'))
+      .map((path) => ({ path, text: readFileSync(join(library, path), 'utf8') }))
+    expect(pages.length).toBeGreaterThan(50)
+    const dead = pages.flatMap(({ path, text }) =>
+      Array.from(text.matchAll(/\]\((?![a-z]+:)([^)#\s]+)/g), ([, to = '']) => to)
+        .filter((to) => !existsSync(join(library, dirname(path), to)))
+        .map((to) => `${path}: ${to}`),
+    )
+    expect(dead).toEqual([])
   })
 
   it('runs the command line', async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { recipesOf } from '../frameworks/recipes.js'
+import { recipeOf } from '../frameworks/recipes.js'
+import { pageOf } from '../project/pages.js'
 import { describeInFull, Project } from './project.js'
 
 /** Holds a lock on the store that `url` names, and says so. */
@@ -15,7 +16,8 @@ try {
 `
 /** A port where nothing listens: the driver was found and loaded if it says that it cannot connect. */
 const REFUSED = 'Redis cannot be reached: connect ECONNREFUSED 127.0.0.1:1'
-const NO_SERVER = `'redis://127.0.0.1:1?driver=ioredis', { storeTimeout: 500 }`
+// Jest can take seconds to load the driver, and that counts.
+const NO_SERVER = `'redis://127.0.0.1:1?driver=ioredis', { storeTimeout: 15_000 }`
 
 describeInFull('default Jest, CommonJS', () => {
   it('loads and uses it', { timeout: 300_000 }, async () => {
@@ -32,7 +34,7 @@ describeInFull('default Jest, CommonJS', () => {
           })
           test('a driver that is installed', async () => {
             await expect(Holdfast.open(${NO_SERVER})).rejects.toThrow('${REFUSED}')
-          })`,
+          }, 120_000)`,
       },
       ['jest', 'ioredis'],
     )
@@ -79,6 +81,22 @@ describeInFull('ts-jest, CommonJS', () => {
     expect(code, output).toBe(0)
   })
 })
+
+/** For `node --import`: ends the program after the third tick of its job. */
+const END_AFTER_THIRD_TICK = `
+import { tracingChannel } from 'node:diagnostics_channel'
+let ticks = 0
+// Each tick takes the hold, also where it then finds that the job has run already.
+tracingChannel('holdfast:hold').asyncEnd.subscribe(() => {
+  if (++ticks !== 3) return
+  console.log('third tick')
+  process.kill(process.pid, 'SIGTERM')
+})
+`
+const NEST_11 = [
+  ...['@nestjs/common@11', '@nestjs/core@11', 'reflect-metadata', 'rxjs'],
+  ...['typescript@5', '@types/node@20'],
+]
 
 describeInFull('a NestJS application', () => {
   it('locks a handler, above and below its route', { timeout: 300_000 }, async () => {
@@ -133,26 +151,17 @@ describeInFull('a NestJS application', () => {
           }
           void main()`,
       },
-      [
-        '@nestjs/common@11',
-        '@nestjs/core@11',
-        '@nestjs/platform-express@11',
-        'reflect-metadata',
-        'rxjs',
-        'typescript@5',
-        '@types/node@20',
-      ],
+      [...NEST_11, '@nestjs/platform-express@11'],
     )
     expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
     expect(await project.node('out/main.js')).toEqual({ code: 0, output: 'above 1\nbelow 2\n' })
   })
 
   it('runs the programs of the page with version 11', { timeout: 300_000 }, async () => {
-    const programs = recipesOf('docs/guides/frameworks/nestjs.md')
-    const programOf = (title: string) => programs.find(({ heading }) => heading === title)?.code ?? ''
-    const job = programOf('## A job once per cluster')
-      .replace('0 3 * * *', '* * * * * *')
-      .replace('sqlite:./locks.db', 'memory:')
+    const page = 'docs/guides/frameworks/nestjs.md'
+    const job = recipeOf(page, '## A job once per cluster', {
+      change: { '0 3 * * *': '* * * * * *', 'sqlite:./locks.db': 'memory:' },
+    })
     const project = await Project.make(
       {
         'package.json': { private: true, type: 'module' },
@@ -167,25 +176,96 @@ describeInFull('a NestJS application', () => {
             types: ['node'],
           },
         },
-        'tests.ts': programOf('## Tests'),
-        'job.ts': `${job}\nsetTimeout(() => process.kill(process.pid, 'SIGTERM'), 3500)\n`,
+        'tests.ts': recipeOf(page, '## Tests'),
+        'job.ts': job,
+        'end.mjs': END_AFTER_THIRD_TICK,
       },
-      [
-        '@nestjs/common@11',
-        '@nestjs/core@11',
-        '@nestjs/schedule@6',
-        'reflect-metadata',
-        'rxjs',
-        'typescript@5',
-        '@types/node@20',
-      ],
+      [...NEST_11, '@nestjs/schedule@6'],
     )
     expect(await project.npx('tsc', '-p', '.')).toEqual({ code: 0, output: '' })
     expect(await project.node('tests.js')).toEqual({ code: 0, output: '[ true, false ] 0\n' })
     // Nest ends the process by the signal that it got.
-    const { output } = await project.node('job.js')
+    const { output } = await project.node('--import', './end.mjs', 'job.js')
+    expect(output).toContain('third tick')
     expect(output.match(/the report is written by/g)).toHaveLength(1)
     expect(output).not.toContain('ERROR')
+  })
+})
+
+describeInFull('holdfast/nestjs in Jest', () => {
+  const spec = `
+    import 'reflect-metadata'
+    import { Injectable } from '@nestjs/common'
+    import { Test } from '@nestjs/testing'
+    import { Holdfast } from 'holdfast'
+    import { memory } from 'holdfast/memory'
+    import { HoldfastModule, Locked } from 'holdfast/nestjs'
+
+    @Injectable()
+    class Stock {
+      pieces = 1
+      constructor(readonly locks: Holdfast) {}
+
+      @Locked('stock')
+      async take() {
+        const before = this.pieces
+        await new Promise(setImmediate)
+        if (before > 0) this.pieces = before - 1
+        return before > 0
+      }
+    }
+
+    test('a locked method of a provider', async () => {
+      const imports = [HoldfastModule.forRoot({ store: memory() })]
+      const app = await Test.createTestingModule({ imports, providers: [Stock] }).compile()
+      const stock = app.get(Stock)
+      expect(stock.locks).toBeInstanceOf(Holdfast)
+      expect((await Promise.all([stock.take(), stock.take()])).sort()).toEqual([false, true])
+      expect(stock.pieces).toBe(0)
+      await app.close()
+    })`
+  const decorators = { experimentalDecorators: true, emitDecoratorMetadata: true, types: ['jest', 'node'] }
+  const strict = { target: 'es2022', strict: true, skipLibCheck: true }
+  const packagesOf = (nest: number): string[] => [
+    ...['common', 'core', 'testing'].map((name) => `@nestjs/${name}@${nest}`),
+    ...['jest@30', 'ts-jest@29', '@types/jest@30', 'typescript@5', '@types/node@20'],
+    ...['reflect-metadata', 'rxjs'],
+  ]
+
+  it('NestJS 11, CommonJS', { timeout: 600_000 }, async () => {
+    const project = await Project.make(
+      {
+        'jest.config.js': `module.exports = { preset: 'ts-jest', testEnvironment: 'node' }`,
+        'tsconfig.json': {
+          compilerOptions: { ...strict, module: 'commonjs', esModuleInterop: true, ...decorators },
+        },
+        'stock.spec.ts': spec,
+      },
+      packagesOf(11),
+    )
+    const { code, output } = await project.npx('jest')
+    expect(output).toContain('Tests:       1 passed')
+    expect(code, output).toBe(0)
+  })
+
+  it('NestJS 12, ES modules, with the configuration of the page', { timeout: 600_000 }, async () => {
+    const page = pageOf('docs/guides/frameworks/nestjs.md').text
+    const [, config = ''] = /```js\n(\/\/ jest\.config\.js[\s\S]*?)```/.exec(page) ?? []
+    const project = await Project.make(
+      {
+        'package.json': { private: true, type: 'module' },
+        'jest.config.js': config,
+        'tsconfig.json': {
+          compilerOptions: { ...strict, module: 'nodenext', isolatedModules: true, ...decorators },
+        },
+        'stock.spec.ts': spec,
+      },
+      packagesOf(12),
+    )
+    const env = { NODE_OPTIONS: '--experimental-vm-modules' }
+    const { code, output } = await project.run('node_modules/.bin/jest', [], env)
+    expect(output).toContain('Tests:       1 passed')
+    expect(code, output).toBe(0)
   })
 })
 

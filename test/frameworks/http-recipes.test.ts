@@ -4,7 +4,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { Bench } from '../cli/processes.js'
 import { freePort } from '../servers/ports.js'
 import { compileRecipes } from './recipes.js'
-import { answerOf, countOf } from './stage.js'
+import { abortWaiting, countOf, payAt } from './stage.js'
 
 let recipe: ReturnType<typeof compileRecipes>
 
@@ -19,22 +19,13 @@ async function serve(heading: string, change: Record<string, string> = {}) {
   const server = bench.node([recipe(heading, { ...addresses, ...change })])
   const locks = new Holdfast(sqlite(bench.path('locks.db')))
   onTestFinished(() => locks.close({ drain: 0 }))
-  const pay = (id: number, signal?: AbortSignal) =>
-    answerOf(`http://127.0.0.1:${port}/orders/${id}/pay`, 'POST', signal)
-  await expect.poll(() => pay(1)).toMatchObject({ status: 200, body: { paid: '1' } })
-  return { server, locks, pay }
+  return { server, locks, pay: await payAt(port) }
 }
 
 describe.each(['## Express', '## Fastify'])('%s', (heading) => {
   it('an aborted request leaves no waiter in line', async () => {
     const { server, locks, pay } = await serve(heading, { "'5s'": "'1h'" })
-    const hold = await locks.mutex('order:42').acquire({ lease: '1h' })
-    const client = new AbortController()
-    const waiting = pay(42, client.signal)
-    await expect.poll(() => countOf(locks, 'order:42')).toEqual({ holders: 1, waiters: 1 })
-    client.abort()
-    expect((await waiting).status).toBe(0)
-    await expect.poll(() => countOf(locks, 'order:42')).toEqual({ holders: 1, waiters: 0 })
+    const hold = await abortWaiting(locks, pay)
     await hold.release()
     expect(await pay(42)).toMatchObject({ status: 200, body: { paid: '42' } })
     expect(server.stderr).toBe('')

@@ -16,12 +16,15 @@ export function describeInstalled(name: string, title: string, body: () => void)
   describe.skipIf(reason !== null)(reason === null ? title : `${title} (skipped: ${reason})`, body)
 }
 
-/** A project with a large framework and the packed library, in the folder of its packages. */
+/**
+ * A project with a large framework and the packed library, in the folder of its packages. `part`:
+ * in a folder below it, where several projects use the same packages.
+ */
 export class InstalledProject {
   readonly folder: string
 
-  constructor(name: string) {
-    this.folder = frameworkFolder(name)
+  constructor(name: string, part = '') {
+    this.folder = join(frameworkFolder(name), part)
   }
 
   async prepare(files: Record<string, string>): Promise<void> {

@@ -7,7 +7,7 @@ import { freePort } from '../servers/ports.js'
 import { borrowPostgres } from '../servers/postgres.js'
 import { startRedis } from '../servers/redis.js'
 import { compileRecipes } from './recipes.js'
-import { answerOf, countOf, ticks } from './stage.js'
+import { answerOf, countOf, tickInTwo } from './stage.js'
 
 const PAGE = 'docs/guides/frameworks/nestjs.md'
 let recipe: ReturnType<typeof compileRecipes>
@@ -49,11 +49,7 @@ describe('a NestJS application', () => {
       '0 3 * * *': '* * * * * *',
       'sqlite:./locks.db': bench.store,
     })
-    const processes = [1, 2].map(() => bench.node(['--import', ticks, file]))
-    await Promise.all(processes.map((each) => each.wrote(/(tick[\s\S]*){3}/)))
-    const runsOf = ({ stdout }: { stdout: string }) => stdout.split('the report is written by').length - 1
-    await expect.poll(() => processes.map(runsOf).sort()).toEqual([0, 1])
-    for (const each of processes) each.kill('SIGTERM')
+    const processes = await tickInTwo(bench, file)
     for (const each of processes) expect((await each.done).signal).toBe('SIGTERM')
     expect(processes.map(({ stderr }) => stderr)).toEqual(['', ''])
   })

@@ -1,11 +1,5 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, it } from 'vitest'
-import { root } from '../project/sources.js'
-
-/** Inside the package, so that `import 'holdfast'` leads to its own build. */
-const folder = join(root, `.cache/nestjs-types-${process.pid}`)
+import { it } from 'vitest'
+import { expectCompiles } from '../project/compiler.js'
 
 const CODE = `
 import type { Hold } from 'holdfast'
@@ -71,22 +65,5 @@ HoldfastModule.forRootAsync({ imports: undefined, inject: [], useFactory: async 
 HoldfastModule.forRoot({ drain: '5s' })
 `
 
-it('the decorators and the module accept what is right, and nothing else', () => {
-  mkdirSync(folder, { recursive: true })
-  try {
-    writeFileSync(join(folder, 'code.ts'), CODE)
-    const compilerOptions = { noEmit: true, experimentalDecorators: true, emitDecoratorMetadata: true }
-    const config = { extends: join(root, 'tsconfig.json'), compilerOptions, include: ['code.ts'] }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
-    const tsc = join(root, 'node_modules/typescript/bin/tsc')
-    let output = ''
-    try {
-      execFileSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8', stdio: 'pipe' })
-    } catch (error) {
-      output = (error as { stdout: string }).stdout
-    }
-    expect(output).toBe('')
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-})
+it('the decorators and the module accept what is right, and nothing else', () =>
+  expectCompiles(CODE, { experimentalDecorators: true, emitDecoratorMetadata: true }))

@@ -177,19 +177,28 @@ describe('HoldfastModule', () => {
   })
 
   it('is global and ends last, unless told otherwise', async () => {
+    const order: string[] = []
     class Deep {
+      locks: Holdfast
+      constructor(locks: Holdfast) {
+        this.locks = locks
+      }
       onApplicationShutdown() {
         order.push('deep')
       }
     }
-    const order: string[] = []
+    Injectable()(Deep)
+    InjectHoldfast()(Deep, undefined as never, 0)
     class DeepModule {}
     Module({ providers: [Deep] })(DeepModule)
-    const app = await start([inMemory({ drain: 0 }), DeepModule])
-    const hold = await app.get(Holdfast).mutex('a').acquire()
+    const app = await start([inMemory(), DeepModule])
+    const hold = await app.get(Deep, { strict: false }).locks.mutex('a').acquire()
     hold.signal.addEventListener('abort', () => order.push('locks'))
     await app.close()
     expect(order).toEqual(['deep', 'locks'])
+    await expect(start([inMemory({ isGlobal: false }), DeepModule])).rejects.toThrow(
+      /dependencies of the Deep/,
+    )
   })
 
   it('refuses wrong options', async () => {

@@ -6,8 +6,8 @@ import { describeOn } from '../servers/availability.js'
 import { freePort } from '../servers/ports.js'
 import { startRedis } from '../servers/redis.js'
 import { describeInstalled, InstalledProject } from './installed.js'
-import { recipesOf } from './recipes.js'
-import { answerOf, countOf } from './stage.js'
+import { recipeOf } from './recipes.js'
+import { abortWaiting, countOf, payAt } from './stage.js'
 
 const ROUTE = 'app/orders/[id]/pay/route'
 const LAYOUT = `import { createElement } from 'react'
@@ -19,18 +19,16 @@ const CONFIG = `const root = import.meta.dirname
 export default { outputFileTracingRoot: root, turbopack: { root } }
 `
 
-function programOf(heading: string): string {
-  const found = recipesOf('docs/guides/frameworks/nextjs.md', 'ts next')
-  return found.find((recipe) => recipe.heading === heading)?.code ?? ''
-}
-
 describeInstalled('next', 'a route handler of Next.js', () => {
   describeOn('redis', 'on Redis', () => {
     const project = new InstalledProject('next')
     beforeAll(async () => {
       project.remove('app', '.next')
-      // A wait that cannot end by itself.
-      const route = programOf('## A route handler').replace("'5s'", "'1h'")
+      const route = recipeOf('docs/guides/frameworks/nextjs.md', '## A route handler', {
+        language: 'ts next',
+        // A wait that cannot end by itself.
+        change: { "'5s'": "'1h'" },
+      })
       await project.prepare({ [`${ROUTE}.ts`]: route, 'app/layout.js': LAYOUT, 'next.config.js': CONFIG })
       await project.compile(`${ROUTE}.ts`)
       // Next.js would install a compiler of its own for it.
@@ -50,17 +48,8 @@ describeInstalled('next', 'a route handler of Next.js', () => {
       )
       const locks = new Holdfast(redis(server.url))
       onTestFinished(() => locks.close({ drain: 0 }))
-      const pay = (id: number, signal?: AbortSignal) =>
-        answerOf(`http://127.0.0.1:${port}/orders/${id}/pay`, 'POST', signal)
-      await expect.poll(() => pay(1)).toMatchObject({ status: 200, body: { paid: '1' } })
-
-      const hold = await locks.mutex('order:42').acquire({ lease: '1h' })
-      const client = new AbortController()
-      const waiting = pay(42, client.signal)
-      await expect.poll(() => countOf(locks, 'order:42')).toEqual({ holders: 1, waiters: 1 })
-      client.abort()
-      expect((await waiting).status).toBe(0)
-      await expect.poll(() => countOf(locks, 'order:42')).toEqual({ holders: 1, waiters: 0 })
+      const pay = await payAt(port)
+      const hold = await abortWaiting(locks, pay)
       const late = pay(42)
       await expect.poll(() => countOf(locks, 'order:42')).toEqual({ holders: 1, waiters: 1 })
       await hold.release()

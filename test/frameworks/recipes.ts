@@ -23,16 +23,42 @@ export function recipesOf(page: string, language = 'ts'): Recipe[] {
   })
 }
 
+/** The program under a heading of a page; for `change` see `compileRecipes`. */
+export function recipeOf(
+  page: string,
+  heading: string,
+  { language = 'ts', change = {} }: { language?: string; change?: Record<string, string> } = {},
+): string {
+  const found = recipesOf(page, language).find((recipe) => recipe.heading === heading)
+  if (!found) throw new Error(`no recipe under ${heading} of ${page}`)
+  return changed(found.code, change, `${heading} of ${page}`)
+}
+
+function changed(code: string, change: Record<string, string>, place: string): string {
+  let result = code
+  for (const [from, to] of Object.entries(change)) {
+    if (!result.includes(from)) throw new Error(`${place} has no ${from}`)
+    result = result.replaceAll(from, to)
+  }
+  return result
+}
+
 /** The languages of the programs of a page: `ts`, or `ts` with the project that runs it. */
 export function languagesOf(page: string): string[] {
   return [...new Set(Array.from(pageOf(page).text.matchAll(/^```(tsx?\b.*)$/gm), ([, found = '']) => found))]
 }
 
+const folders: string[] = []
+// Here, because vitest ignores an `afterAll` that a hook declares.
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
 /** A folder inside the package, so that `import 'holdfast'` leads to its own build. */
 function cacheFolder(): string {
   mkdirSync(join(root, '.cache'), { recursive: true })
   const folder = mkdtempSync(join(root, '.cache/recipe-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  folders.push(folder)
   return folder
 }
 
@@ -62,13 +88,9 @@ export function compileRecipes(page: string): (heading: string, change?: Record<
   return (heading, change = {}) => {
     const index = recipes.findIndex((recipe) => recipe.heading === heading)
     if (index < 0) throw new Error(`no recipe under ${heading} of ${page}`)
-    let code = readFileSync(join(folder, `recipe-${index}.js`), 'utf8')
-    for (const [from, to] of Object.entries(change)) {
-      if (!code.includes(from)) throw new Error(`${heading} of ${page} has no ${from}`)
-      code = code.replaceAll(from, to)
-    }
+    const code = readFileSync(join(folder, `recipe-${index}.js`), 'utf8')
     const file = join(folder, `run-${index}-${copies++}.mjs`)
-    writeFileSync(file, code)
+    writeFileSync(file, changed(code, change, `${heading} of ${page}`))
     return file
   }
 }
