@@ -29,6 +29,17 @@ const DECISIONS = readdirSync(new URL('../docs/decisions', import.meta.url))
     return { text, page }
   })
 
+/** One page for each store that was proved. */
+const PROOFS = readdirSync(new URL('../docs/proof', import.meta.url))
+  .filter((name) => name.endsWith('.md') && name !== 'README.md')
+  .sort()
+  .map((name) => {
+    const page = `docs/proof/${name}`
+    const [, text = name] =
+      /^# Proof: (.*)$/m.exec(readFileSync(new URL(`../${page}`, import.meta.url), 'utf8')) ?? []
+    return { text, page }
+  })
+
 const at = (folder, pages) => pages.map(([text, name]) => ({ text, page: `${folder}${name}.md` }))
 
 /** `page`: a Markdown file from the root of the repository. Those of the reference are generated. */
@@ -39,6 +50,7 @@ export const SIDEBAR = [
       { text: 'Overview', page: 'README.md' },
       { text: 'Which primitive do I need?', page: 'docs/README.md' },
       { text: 'Three runs, with pictures', page: 'docs/three-runs.md' },
+      { text: 'The client', page: 'docs/client.md' },
     ],
   },
   {
@@ -57,6 +69,7 @@ export const SIDEBAR = [
       ['Web Locks', 'web-locks'],
       ['The order of waiters', 'order'],
       ['Lingering', 'lingering'],
+      ['Bounded lines', 'bounded-lines'],
     ]),
   },
   {
@@ -69,9 +82,14 @@ export const SIDEBAR = [
     ]),
   },
   {
+    text: 'Proof',
+    collapsed: true,
+    items: [{ text: 'What the locks survive', page: 'docs/proof/README.md' }, ...PROOFS],
+  },
+  {
     text: 'Stores',
     items: [
-      { text: 'Which store should I take?', page: 'docs/guides/choosing-a-store.md' },
+      { text: 'Which store should I use?', page: 'docs/guides/choosing-a-store.md' },
       ...at('docs/stores/', [
         ['Memory', 'memory'],
         ['SQLite', 'sqlite'],
@@ -104,6 +122,7 @@ export const SIDEBAR = [
       ['Express and Fastify', 'express-and-fastify'],
       ['Jobs once per cluster', 'jobs'],
       ['Databases and ORMs', 'databases'],
+      ['The same on MySQL', 'databases-mysql'],
       ['Next.js', 'nextjs'],
     ]),
   },
@@ -153,6 +172,7 @@ export const SIDEBAR = [
       ...at('docs/', [
         ['How it works', 'design'],
         ['Versions', 'versioning'],
+        ['Runtimes and servers', 'runtimes'],
         ['Publishing', 'publishing'],
       ]),
       { text: 'Changelog', page: 'CHANGELOG.md' },
