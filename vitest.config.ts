@@ -16,8 +16,11 @@ const BUSY = [
   'test/project/**/*.test.ts',
 ]
 
+/** Each case makes three servers work, and two of them are databases. */
+const DEMANDING = ['test/conformance/quorum-{databases,mixed}.test.ts']
+
 /** These are short, and run for minutes. */
-const LONG = /\/test\/(?:conformance\/|.*-faults)/
+const LONG = /\/test\/(?:conformance\/|versions\/|.*-faults)/
 
 /** Those that run the longest come first, so that none of them runs alone at the end. */
 class LongestFirst extends BaseSequencer {
@@ -53,8 +56,18 @@ export default defineConfig({
           ...shared,
           name: 'real time',
           include: ['test/**/*.test.ts'],
-          exclude: BUSY,
+          exclude: [...BUSY, ...DEMANDING],
           // They mostly wait: for leases, for other processes.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'demanding',
+          include: DEMANDING,
+          maxConcurrency: 4,
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },

@@ -1,6 +1,9 @@
 // How everything is measured: rounds of all contestants in turn, so that a busy moment of the
 // machine hits all of them; medians.
 
+/** How long each contestant runs before it is measured: a service runs for days, and not on cold code. */
+export const WARM_UP_MS = 1500
+
 /** Runs `once` again and again for `ms`; gives the number of repetitions per second. */
 export async function perSecond(ms, once) {
   const start = performance.now()

@@ -1,7 +1,7 @@
 // The memcached store beside `add` and `delete` by hand over one socket, slice by slice.
 import { Holdfast } from 'holdfast'
 import { memcached as memcachedStore } from 'holdfast/memcached'
-import { median } from './measure.mjs'
+import { median, WARM_UP_MS } from './measure.mjs'
 import { addAndDelete, holdfast } from './memcached-contenders.mjs'
 import { memcachedServer } from './memcached-server.mjs'
 import { beside, serial, together } from './slices.mjs'
@@ -11,7 +11,7 @@ const TASKS = 64
 
 export async function memcached({ quick }) {
   const { address, stop } = await memcachedServer()
-  const run = { warmUps: quick ? 5 : 10, slices: quick ? 20 : 80 }
+  const run = { warmUps: WARM_UP_MS / SLICE_MS, slices: quick ? 20 : 80 }
   const [ours, theirs] = [holdfast(address), addAndDelete(address)]
   const rows = {
     'one pair after the other': await beside(

@@ -1,9 +1,9 @@
 // One process of a contended run: `tasks` loops on one lock, each `turns` times, or for a while
 // (`1500ms`). Tells the parent when they are over, or when the parent has waited for long enough.
 // With `times`, it tells when each turn was asked for and had, and when the first one was. Before
-// that it warms up on another lock: a service runs for days, and not on cold code.
+// that it warms up on another lock.
+import { WARM_UP_MS } from './measure.mjs'
 
-const WARM_UP_MS = 1500
 const [suite, name, folder, tasks, turns, wantsTimes] = process.argv.slice(2)
 // Only those of this suite: the peers of the others are nothing to it.
 const file = suite === 'embedded' ? './contenders.mjs' : `./${suite}-contenders.mjs`

@@ -1,11 +1,9 @@
 // The lock libraries of other languages that the tests share locks with, and one more server: where
 // each comes from, and how it gets into .cache/peers. The tests ask this list, too, so that what is
 // fetched and what is skipped cannot drift apart.
-import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './ensure.mjs'
+import { FetchedFolder } from './fetched.mjs'
 import { find } from './servers.mjs'
 
 const sources = join(root, 'test/peers')
@@ -92,7 +90,7 @@ function pipInstall(folder, what) {
 
 /** The command that runs a peer. */
 export function peerCommand(name) {
-  return PEERS[name].command(folderOf(name))
+  return PEERS[name].command(folderOf(name).path)
 }
 
 /** null: it is here. Otherwise why it is not. */
@@ -100,8 +98,9 @@ export function missingPeer(name) {
   const { programs, from } = PEERS[name]
   const absent = programs.filter((program) => find(program) === null)
   if (absent.length > 0) return `${absent.join(' and ')} not installed`
-  if (!existsSync(stampOf(name))) return `${name} not fetched from ${from}`
-  return readFileSync(stampOf(name), 'utf8') === hashOf(name) ? null : `${name} not built since it changed`
+  const { state } = folderOf(name)
+  if (state === 'current') return null
+  return state === 'absent' ? `${name} not fetched from ${from}` : `${name} not built since it changed`
 }
 
 /** Fetches and builds what is missing. Returns what is missing still, each with the reason. */
@@ -124,30 +123,11 @@ export function ensurePeer(name) {
 function fetch(name) {
   const folder = folderOf(name)
   console.log(`Fetching ${name} from ${PEERS[name].from} for the tests, once …`)
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  for (const [program, ...args] of PEERS[name].steps(folder)) {
-    const { status, error, stderr, stdout } = spawnSync(program, args, {
-      encoding: 'utf8',
-      timeout: FETCH_LIMIT_MS,
-    })
-    if (status !== 0) return error?.message ?? `${stderr}${stdout}`.trim().split('\n').at(-1)
-  }
-  writeFileSync(stampOf(name), hashOf(name))
-  return 'fetched, but not found'
+  return folder.fill(PEERS[name].steps(folder.path), { limitMs: FETCH_LIMIT_MS })
 }
 
 function folderOf(name) {
-  return join(root, '.cache/peers', name)
-}
-
-/** Written last, so that half a fetch does not count. */
-function stampOf(name) {
-  return join(folderOf(name), 'fetched')
-}
-
-function hashOf(name) {
-  const hash = createHash('sha256').update(PEERS[name].steps('').join('\n'))
-  for (const file of PEERS[name].files) hash.update(readFileSync(join(sources, file)))
-  return hash.digest('hex')
+  const { files, steps } = PEERS[name]
+  const paths = files.map((file) => join(sources, file))
+  return new FetchedFolder(join('peers', name), 'fetched', paths, steps('').join('\n'))
 }

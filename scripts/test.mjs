@@ -1,16 +1,19 @@
 // npm test: the suite, from a fresh clone. Arguments go to vitest: `npm test -- test/engine`. With
 // --all (npm run test:all), every case of the conformance suite runs on every store through every
-// client; otherwise the clients of one store share them. It says which servers and peers it cannot
-// have, at the beginning and at the end. The last line says how many tests passed and failed.
+// client; otherwise the clients of one store share them. It says which servers, peers and older
+// version it cannot have, at the beginning and at the end. The last line says how many tests passed and failed.
 import { mkdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureBuilt, ensureInstalled, root, runNode } from './ensure.mjs'
 import { ensurePeers } from './peers.mjs'
+import { ensurePorcupine } from './porcupine.mjs'
+import { ensurePrevious } from './previous.mjs'
 import { ensureServers } from './servers.mjs'
 
 ensureInstalled()
 ensureBuilt()
-const absent = [...(await ensureServers()), ...ensurePeers()]
+const judges = [ensurePorcupine()].filter((missing) => missing !== null)
+const absent = [...(await ensureServers()), ...ensurePeers(), ...judges, ...ensurePrevious()]
 for (const { name, explanation } of absent) console.log(`Skipping the tests on ${name}: ${explanation}`)
 
 const report = join(root, `.cache/test-report-${process.pid}.json`)

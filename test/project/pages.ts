@@ -27,8 +27,10 @@ export function pagesForUsers(): Page[] {
     readdirSync(join(root, folder))
       .filter((name) => name.endsWith('.md'))
       .map((name) => `${folder}/${name}`)
-  const folders = ['docs', 'docs/stores', 'docs/guides/frameworks']
-  return ['README.md', 'CONTRIBUTING.md', ...folders.flatMap(namesIn)].map(pageOf)
+  const guides = ['docs/guides', 'docs/guides/frameworks', 'docs/guides/moving-from']
+  const folders = ['docs', 'docs/stores', 'docs/proof', ...guides]
+  const atTheRoot = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md']
+  return [...atTheRoot, ...folders.flatMap(namesIn)].map(pageOf)
 }
 
 /** The text of a page with code blocks blanked out, so that line numbers stay. */
@@ -46,6 +48,8 @@ export function blocksOf({ text }: Page): Block[] {
     index += paragraph.length + 1
     const trimmed = paragraph.trim()
     if (trimmed === '' || trimmed.startsWith('#') || /^\|[ |:-]+$/.test(trimmed)) continue
+    // The addresses of links, below the text.
+    if (/^\[[^\]]+\]: /.test(trimmed)) continue
     if (trimmed.startsWith('|'))
       for (const cell of cellsOf(trimmed)) blocks.push({ kind: 'cell', line, text: plain(cell) })
     else blocks.push({ kind: 'prose', line, text: plain(trimmed.replace(/^(?:[-*]|\d+\.) /, '')) })

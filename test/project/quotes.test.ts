@@ -10,6 +10,12 @@ import { expectNone, root } from './sources.js'
  * gives it, if it is another one.
  */
 const QUOTES: Readonly<Record<string, readonly string[]>> = {
+  'docs/client.md': [
+    "| `lease` | `'{primitives/options.ts DEFAULT_LEASE_MS s}s'` |",
+    "at most `'{primitives/options.ts LONGEST_PRESENCE_MS s}s'`",
+    "| `storeTimeout` | `'{primitives/holdfast.ts storeTimeout}s'` |",
+    "| `drain` | `'{primitives/holdfast.ts DEFAULT_DRAIN}s'` |",
+  ],
   'docs/mutex.md': [
     'without a heartbeat; at least {primitives/options.ts SHORTEST_LEASE_MS} ms',
     "| `lease` | `'{primitives/options.ts DEFAULT_LEASE_MS s}s'` |",
@@ -20,7 +26,7 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
   ],
   'docs/guarantees.md': ['within `storeTimeout` ({primitives/holdfast.ts storeTimeout} s)'],
   'docs/errors.md': [
-    'up to {engine/calls.ts HEALTHY_MS s} s from the request, and at least {engine/request.ts LATE_ANSWER_MS} ms',
+    'up to {calls/calls.ts HEALTHY_MS s} s from the request, and at least {engine/request.ts LATE_ANSWER_MS} ms',
     'the store has `storeTimeout` ({primitives/holdfast.ts storeTimeout} s)',
   ],
   'docs/order.md': ['up to {engine/turn.ts HOLDS_PER_TURN} holds or {engine/turn.ts LONGEST_TURN_MS} ms'],
@@ -45,7 +51,7 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
   'docs/latch.md': [
     'fewer than {primitives/latch.ts REMEMBERED} other changes',
     'the latest {primitives/latch.ts REMEMBERED} changes',
-    'they check every {engine/state-watch.ts POLL_EVERY_MS s} seconds',
+    'they check every {states/state-watch.ts POLL_EVERY_MS s} seconds',
     'after `storeTimeout` ({primitives/holdfast.ts storeTimeout} s)',
   ],
   'docs/barrier.md': [
@@ -62,7 +68,7 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
   'docs/design.md': [
     'capacity 2^{contract/constants.ts EXCLUSIVE log2}',
     'but at most {primitives/options.ts LONGEST_PRESENCE_MS s} s',
-    'every {engine/state-watch.ts POLL_EVERY_MS s} seconds',
+    'every {states/state-watch.ts POLL_EVERY_MS s} seconds',
   ],
   'docs/events.md': ['2^{contract/constants.ts EXCLUSIVE log2} for a mutex'],
   'docs/metrics.md': ['the first {observe/label-sets.ts MOST_LABEL_SETS} sets of labels'],
@@ -86,8 +92,8 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
   ],
   'docs/stores/postgres.md': [
     'and then every {stores/postgres/subscription.ts PING_INTERVAL_MS s} seconds',
-    'looks every {engine/state-watch.ts POLL_EVERY_MS s} seconds',
-    'in at least {database-locks/limits.ts ANSWER_MS s} seconds',
+    'looks every {states/state-watch.ts POLL_EVERY_MS s} seconds',
+    'within {database-locks/limits.ts ANSWER_MS s} seconds if `wait` is shorter',
     'takes at most {database-locks/sessions/waiting-sessions.ts WAIT_MS s} seconds',
     'or {database-locks/sessions/waiting-sessions.ts CROWDED_WAIT_MS s} seconds while more locks',
     'after {database-locks/sessions/lock-queue.ts FIRST_PAUSE_MS} ms at first and at most {database-locks/sessions/lock-queue.ts LONGEST_PAUSE_MS} ms',
@@ -99,7 +105,7 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
     'has not answered for {stores/mysql/runner.ts SILENT_AFTER_MS s} seconds',
     'at least every {stores/shared/poll-interval.ts LONGEST_MS} ms',
     'up to {stores/shared/poll-interval.ts LONGEST_MS_PER_CLIENT} ms for each process',
-    'within at least {database-locks/limits.ts ANSWER_MS s} seconds',
+    'within {database-locks/limits.ts ANSWER_MS s} seconds if `wait` is shorter',
     '`GET_LOCK(name, {database-locks/sessions/waiting-sessions.ts WAIT_MS s})`',
     'takes {database-locks/sessions/waiting-sessions.ts CROWDED_WAIT_MS s} seconds instead of {database-locks/sessions/waiting-sessions.ts WAIT_MS s}',
     'every {database-locks/sessions/lock-queue.ts FIRST_PAUSE_MS} to {database-locks/sessions/lock-queue.ts LONGEST_PAUSE_MS} ms',

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { CHARTS } from '../../scripts/charts/draw.mjs'
 import { readRun } from '../../scripts/charts/runs.mjs'
+import { withTables } from '../../scripts/tables.mjs'
 import { check } from '../../site/check.mjs'
 import { llms } from '../../site/llms.mjs'
 import { onSite, plain, withLinksToPages, withSections } from '../../site/pages.mjs'
@@ -54,6 +55,11 @@ describe('the documentation site', () => {
   it.each(Object.entries(CHARTS))('shows %s as its figures say', (name, draw) => {
     expect(draw(readRun(name)), 'run `npm run charts`').toBe(read(`docs/pictures/${name}.svg`))
   })
+})
+
+it('the tables of runtimes and servers are those of the last runs', () => {
+  const page = read('docs/runtimes.md')
+  expect(withTables(page), 'run `node scripts/tables.mjs`').toBe(page)
 })
 
 // docs/three-runs.md says so, and `npm run charts -- --run` can replace the figures.

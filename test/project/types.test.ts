@@ -1,11 +1,5 @@
-import { execFile } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, it } from 'vitest'
-
-const root = join(import.meta.dirname, '../..')
-/** Inside the package, so that `import 'holdfast'` leads to its own build. */
-const folder = join(root, `.cache/types-${process.pid}`)
+import { it } from 'vitest'
+import { expectCompiles } from './compiler.js'
 
 /** What compiles in an application, and what does not, with `exactOptionalPropertyTypes`. */
 const CODE = `
@@ -103,21 +97,5 @@ await mutex.tryAcquire({ wait: '5s' })
 new Holdfast(memory(), { spce: 'shop' })
 `
 
-it('options that are wrong do not compile, and those that may be undefined do', async () => {
-  mkdirSync(folder, { recursive: true })
-  try {
-    writeFileSync(join(folder, 'code.ts'), CODE)
-    const compilerOptions = { noEmit: true, noUnusedLocals: false }
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['code.ts'] }),
-    )
-    const tsc = join(root, 'node_modules/typescript/bin/tsc')
-    const output = await new Promise<string>((resolve) => {
-      execFile(process.execPath, [tsc, '-p', folder], (_error, stdout, stderr) => resolve(stdout + stderr))
-    })
-    expect(output).toBe('')
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-})
+it('options that are wrong do not compile, and those that may be undefined do', () =>
+  expectCompiles(CODE, { noUnusedLocals: false }))

@@ -32,14 +32,18 @@ describe.runIf(isBuilt)('the built site (npm run test:docs)', () => {
       expect(complaints).toEqual([])
     }
 
+    async function picturesLoaded(page: Page): Promise<void> {
+      const areLoaded = '[...document.querySelectorAll(".runs img")].map((each) => each.naturalWidth > 0)'
+      await expect.poll(() => page.evaluate(areLoaded)).toEqual([true, true, true])
+    }
+
     it.each(['light', 'dark'] as const)(
       'the first page shows the code and three pictures, %s',
       (colorScheme) =>
         look('/', { colorScheme }, async (page) => {
           await page.getByRole('heading', { name: 'A working lock in a minute' }).waitFor()
           await page.getByText('npm install holdfast').first().waitFor()
-          const areLoaded = '[...document.querySelectorAll(".runs img")].map((each) => each.naturalWidth > 0)'
-          await expect.poll(() => page.evaluate(areLoaded)).toEqual([true, true, true])
+          await picturesLoaded(page)
         }),
     )
 
@@ -72,6 +76,9 @@ describe.runIf(isBuilt)('the built site (npm run test:docs)', () => {
     it('dark mode can be chosen, and the pictures follow', () =>
       look('/', { colorScheme: 'light' }, async (page) => {
         const picture = page.locator('.runs img').first()
+        await picturesLoaded(page)
+        // The corners of a picture show what is behind it, and that must not make the difference.
+        await page.addStyleTag({ content: '.runs img { background: gray }' })
         const light = await picture.screenshot()
         await page.locator('.VPNavBarAppearance button').click()
         expect(await page.evaluate('document.documentElement.classList.contains("dark")')).toBe(true)
