@@ -4,7 +4,7 @@ import { mariadb } from './mariadb.js'
 import { memcached } from './memcached.js'
 import { memory } from './memory.js'
 import { postgres } from './postgres.js'
-import { quorum } from './quorum.js'
+import { quorum, quorumOfDatabases, quorumOfFive } from './quorum.js'
 import { redis } from './redis.js'
 import { redisCluster, redisSentinel } from './redis-groups.js'
 import { sqlite } from './sqlite.js'
@@ -13,5 +13,6 @@ import { zookeeper, zookeeperEnsemble } from './zookeeper.js'
 /** In the order of the report. */
 export const STORES: readonly ProvedStore[] = [
   ...[memory, sqlite, redis, redisSentinel, redisCluster, postgres, mariadb],
-  ...[etcd, etcdCluster, zookeeper, zookeeperEnsemble, memcached, quorum],
+  ...[etcd, etcdCluster, zookeeper, zookeeperEnsemble, memcached],
+  ...[quorum, quorumOfFive, quorumOfDatabases],
 ]

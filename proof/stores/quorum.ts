@@ -1,6 +1,5 @@
-import { serverAvailability } from '../../test/servers/availability.js'
 import type { TcpProxy } from '../../test/servers/proxy.js'
-import { startQuorum } from '../../test/servers/quorum.js'
+import { type MemberKind, quorumAvailability, startQuorum } from '../../test/servers/quorum.js'
 import { WallClock } from '../../test/servers/wall-clock.js'
 import { clientClocks, clientNemeses, clientsWithoutDescriptors, processNemeses } from '../nemeses/clients.js'
 import { packetNemeses, proxyNemeses } from '../nemeses/network.js'
@@ -11,6 +10,7 @@ import {
   serverClockDrift,
   type Targets,
 } from '../nemeses/servers.js'
+import { shuffled } from '../nemesis.js'
 import type { ProvedStore } from '../store.js'
 
 const LEASE_MS = 2000
@@ -19,52 +19,79 @@ const LONGEST_LEASE_MS = 3000
 const REJOINED_MS = LONGEST_LEASE_MS + 1500
 const OPTIONS = { longestLease: LONGEST_LEASE_MS, memberTimeout: 600 }
 
-export const quorum: ProvedStore = {
+export const quorum = quorumOf(['redis', 'redis', 'redis'], {
   name: 'quorum',
   title: 'A quorum of three Redis',
-  page: 'quorum',
-  leaseMs: LEASE_MS,
-  hasSemaphores: false,
-  setup: 'three Redis servers with `appendfsync always`; no semaphore, which a quorum does not have',
-  obstacle: () => serverAvailability('redis'),
-  async start() {
-    const clock = new WallClock()
-    const canMove = clock.obstacle === null
-    const memberClock = new WallClock()
-    const clocks = canMove ? [memberClock] : []
-    const servers = await startQuorum(['redis', 'redis', 'redis'], { persistence: 'always', clocks })
-    const members = [0, 1, 2].map((member) => servers.server(member))
-    const one: Targets = async (choice) => [choice.one(members)]
-    const all: Targets = async () => members
-    const forgetful = forgetfulServers('one member', LEASE_MS, one)
-    return {
-      nemeses: [
-        ...clientNemeses(LEASE_MS),
-        ...processNemeses(LEASE_MS),
-        clientsWithoutDescriptors(LEASE_MS),
-        ...pausedServers('one member', LEASE_MS, one),
-        ...pausedServers('all members', LEASE_MS, all),
-        killedServers('one member', LEASE_MS, one),
-        killedServers('all members', LEASE_MS, all),
-        // Before the next member loses its data, this one has to take part again.
-        { ...forgetful, lastsMs: REJOINED_MS },
-        ...proxyNemeses(LEASE_MS),
-        ...packetNemeses(LEASE_MS, async (choice) => [choice.one(members).port]),
-        ...(canMove ? clientClocks(clock, LEASE_MS) : []),
-        ...(canMove ? [serverClockDrift('one member', memberClock, LEASE_MS)] : []),
-      ],
-      async wayOf(worker) {
-        const ways = await servers.ways()
-        return {
-          ...{ url: ways.url, members: ways.urls, quorum: OPTIONS },
-          proxies: ways.proxies.filter((proxy): proxy is TcpProxy => proxy !== null),
-          ...(canMove && worker < 2 && { env: clock.env }),
-        }
-      },
-      async stop() {
-        await servers.stop()
-        for (const each of [clock, memberClock]) each.dispose()
-      },
-    }
-  },
+  setup: 'three Redis servers with `appendfsync always`',
+  minority: 'one member',
+})
+
+export const quorumOfFive = quorumOf(['redis', 'redis', 'redis', 'redis', 'redis'], {
+  name: 'quorum-five',
+  title: 'A quorum of five Redis',
+  setup: 'five Redis servers with `appendfsync always`',
+  minority: 'two members',
+})
+
+export const quorumOfDatabases = quorumOf(['postgres', 'mariadb', 'sqlite'], {
+  name: 'quorum-databases',
+  title: 'A quorum of three databases',
+  setup: 'a PostgreSQL server, a MariaDB server and a SQLite file',
+  minority: 'one server',
+})
+
+interface Words {
+  readonly name: string
+  readonly title: string
+  readonly setup: string
+  /** How the report calls the members that a fault hits. */
+  readonly minority: string
+}
+
+/** A file is a member without a server: faults hit the others. */
+function quorumOf(kinds: readonly MemberKind[], { name, title, setup, minority }: Words): ProvedStore {
+  return {
+    ...{ name, title, page: 'quorum', leaseMs: LEASE_MS, hasSemaphores: false },
+    setup: `${setup}; no semaphore, which a quorum does not have`,
+    obstacle: () => quorumAvailability(kinds),
+    async start() {
+      const clock = new WallClock()
+      const canMove = clock.obstacle === null
+      const memberClock = new WallClock()
+      const clocks = canMove ? [memberClock] : []
+      const servers = await startQuorum(kinds, { persistence: 'always', clocks })
+      const members = kinds.flatMap((kind, member) => (kind === 'sqlite' ? [] : [servers.server(member)]))
+      const few: Targets = async ({ random }) => shuffled(members, random).slice(0, servers.minority)
+      const all: Targets = async () => members
+      return {
+        nemeses: [
+          ...clientNemeses(LEASE_MS),
+          ...processNemeses(LEASE_MS),
+          clientsWithoutDescriptors(LEASE_MS),
+          ...pausedServers(minority, LEASE_MS, few),
+          ...pausedServers('all servers', LEASE_MS, all),
+          killedServers(minority, LEASE_MS, few),
+          killedServers('all servers', LEASE_MS, all),
+          // Before others lose their data, these have to take part again.
+          { ...forgetfulServers(minority, LEASE_MS, few), lastsMs: REJOINED_MS },
+          ...proxyNemeses(LEASE_MS),
+          ...packetNemeses(LEASE_MS, async (choice) => (await few(choice)).map(({ port }) => port)),
+          ...(canMove ? clientClocks(clock, LEASE_MS) : []),
+          ...(canMove ? [serverClockDrift('one member', memberClock, LEASE_MS)] : []),
+        ],
+        async wayOf(worker) {
+          const ways = await servers.ways()
+          return {
+            ...{ url: ways.url, members: ways.urls, quorum: OPTIONS },
+            proxies: ways.proxies.filter((proxy): proxy is TcpProxy => proxy !== null),
+            ...(canMove && worker < 2 && { env: clock.env }),
+          }
+        },
+        async stop() {
+          await servers.stop()
+          for (const each of [clock, memberClock]) each.dispose()
+        },
+      }
+    },
+  }
 }

@@ -147,7 +147,7 @@ export function describeOnQuorum(kinds: readonly MemberKind[], title: string, bo
 }
 
 /** null: all members can be started here. Otherwise why not. */
-function quorumAvailability(kinds: readonly MemberKind[]): string | null {
+export function quorumAvailability(kinds: readonly MemberKind[]): string | null {
   const names = kinds.filter((kind): kind is MemberKind & ServerName => kind !== 'sqlite')
   return names.map((name) => serverAvailability(name)).find((reason) => reason !== null) ?? null
 }
