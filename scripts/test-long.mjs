@@ -1,6 +1,7 @@
 // npm run test:long: the generated and simulated runs, many more of them than in the suite. A
 // failure prints its seed. npm run test:long -- --worlds 100000 [--seed FIRST] [--jobs N] [--node
-// PATH] [--quorum]: only simulated worlds, in several processes, with one server or a quorum.
+// PATH] [--quorum] [--report]: only simulated worlds, in several processes, with one server or a
+// quorum. --report adds the run to docs/proof/worlds.md.
 import { parseArgs } from 'node:util'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { runWorlds } from './worlds.mjs'
@@ -12,6 +13,7 @@ const { values } = parseArgs({
     jobs: { type: 'string' },
     node: { type: 'string' },
     quorum: { type: 'boolean' },
+    report: { type: 'boolean' },
   },
 })
 ensureInstalled()

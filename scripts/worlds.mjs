@@ -2,6 +2,7 @@
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { keepWorlds } from '../proof/worlds.mjs'
 
 const WORKER = fileURLToPath(new URL('worlds-worker.mjs', import.meta.url))
 const PROGRESS_EVERY_MS = 10_000
@@ -10,17 +11,21 @@ const MOST_FAILURES = 5
 /** A world takes far less than a second. */
 const HUNG_AFTER_MS = 300_000
 
-/** Gives the exit code. Values are those of the command line. */
+/**
+ * Gives the exit code. Values are those of the command line. After Ctrl+C no further world begins.
+ */
 export async function runWorlds(values) {
   const { worlds, seed, quorum = false, jobs = availableParallelism(), node = process.execPath } = values
   const run = new Run(Number(seed), Number(worlds), quorum ? ['--quorum'] : [])
   const progress = setInterval(() => run.tellProgress(), PROGRESS_EVERY_MS)
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => run.endSoon())
   try {
     await Promise.all(Array.from({ length: Math.min(Number(jobs), run.count) }, () => runWorker(run, node)))
   } finally {
     clearInterval(progress)
   }
   run.tellEnd()
+  if (values.report) keepWorlds(run.kept(quorum ? 'a quorum' : 'one server'))
   return run.failures.length === 0 ? 0 : 1
 }
 
@@ -30,7 +35,8 @@ export async function runWorlds(values) {
  */
 async function runWorker(run, node) {
   for (let seed = run.nextSeed(); seed !== undefined; ) {
-    const child = fork(WORKER, run.kind, { execPath: node })
+    // Detached: Ctrl+C in a terminal is for this process only.
+    const child = fork(WORKER, run.kind, { execPath: node, detached: true })
     const isAlive = await new Promise((resolve) => {
       let hung
       const give = () => {
@@ -68,6 +74,7 @@ class Run {
   #done = 0
   #cpuMs = 0
   #sum = {}
+  #isEnding = false
   #startedAt = performance.now()
 
   /** `kind`: the options that the worlds depend on, besides their seeds. */
@@ -81,8 +88,18 @@ class Run {
 
   /** undefined: there is nothing more to do. */
   nextSeed() {
-    if (this.#given === this.count || this.failures.length >= MOST_FAILURES) return undefined
+    const isEnough = this.#given === this.count || this.failures.length >= MOST_FAILURES
+    if (isEnough || this.#isEnding) return undefined
     return this.#first + this.#given++
+  }
+
+  endSoon() {
+    this.#isEnding = true
+  }
+
+  /** What is worth keeping. All seeds that were given have been run. */
+  kept(kind) {
+    return { kind, first: this.#first, worlds: this.#done, failed: this.failures, sum: this.#sum }
   }
 
   note(seed, { tally = {}, error, cpuMs }) {

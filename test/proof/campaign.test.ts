@@ -11,6 +11,7 @@ import { pages } from '../../proof/results.js'
 import { prove, type RunResult } from '../../proof/run.js'
 import { sqlite } from '../../proof/stores/sqlite.js'
 import { measured } from '../../proof/windows.js'
+import { keptWorlds, pageOf as worldsPage } from '../../proof/worlds.mjs'
 
 describe('the campaign of `npm run prove`', () => {
   it('runs on SQLite, with figures that are those of its history', { timeout: 120_000 }, async () => {
@@ -93,6 +94,8 @@ describe('the campaign of `npm run prove`', () => {
 
   it('has written the pages from the results that are kept', () => {
     for (const [path, text] of Object.entries(pages())) expect(readFileSync(path, 'utf8')).toBe(text)
+    const worlds = new URL('../../docs/proof/worlds.md', import.meta.url)
+    expect(readFileSync(worlds, 'utf8')).toBe(worldsPage(keptWorlds()))
   })
 })
 

@@ -348,7 +348,7 @@ export const boundedLineCases: readonly CaseSpec[] = [
       }
       const all = clients.flatMap((locks) => Array.from({ length: 50 }, () => acquire(locks)))
       const waiters = async (): Promise<number> => (await scene.line('door'))?.waiters.length ?? 0
-      // Some stores show a claim for a moment before they refuse it, so the line may look too long meanwhile.
+      // Some stores show a claim for a moment before they refuse it.
       let waiting = 0
       await eventually('an answer for each, and a line within its bound', async () => {
         waiting = await waiters()
