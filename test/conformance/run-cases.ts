@@ -1,4 +1,5 @@
-import { describe, it } from 'vitest'
+import { beforeAll, describe, it } from 'vitest'
+import { Holdfast } from '../../src/primitives/holdfast.js'
 import type { LockOrder } from '../../src/primitives/options.js'
 import { type ConformanceCase, type ConformanceSubject, conformanceCases } from '../../src/testing/index.js'
 import { dealt, EACH_ONCE, plainTitle } from './deal.mjs'
@@ -50,9 +51,24 @@ function run(subject: ConformanceSubject, share: Share, skips: Skips): void {
   })
   const title = titleOf(subject, share)
   const [alone, together] = [cases.filter((each) => each.alone), cases.filter((each) => !each.alone)]
-  describe.concurrent(title, () => declare(together))
+  describe.concurrent(title, () => {
+    beforeAll(() => warmUp(subject))
+    declare(together)
+  })
   // A small share may have none of them, and an empty suite is taken for a mistake.
   if (alone.length > 0) describe.sequential(`${title}, one at a time`, () => declare(alone))
+}
+
+/**
+ * Loads and compiles the client of the store. On a busy machine that takes seconds, in which the
+ * first cases could renew nothing.
+ */
+async function warmUp(subject: ConformanceSubject): Promise<void> {
+  const venue = await subject.open()
+  const locks = new Holdfast(venue.store(), { lease: '1m', storeTimeout: '1m' })
+  await locks.mutex('first').run(() => {})
+  await locks.close()
+  await venue.dispose()
 }
 
 function titleOf({ name }: ConformanceSubject, share: Share): string {

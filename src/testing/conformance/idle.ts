@@ -5,7 +5,7 @@ import type { InterceptedStore } from './intercepted-store.js'
 import { LONG_MS } from './scene.js'
 import type { CaseSpec } from './suite.js'
 
-const WAITERS = 10_000
+const WAITERS = 3_000
 
 export const idleCases: readonly CaseSpec[] = [
   {
