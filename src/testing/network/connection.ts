@@ -1,26 +1,10 @@
 import { HoldfastError } from '../../base/errors.js'
-import type {
-  Beat,
-  BeatReply,
-  ClaimReply,
-  ClaimRequest,
-  ClaimView,
-  ClientContext,
-  Connection,
-  InspectQuery,
-  LineView,
-  Origin,
-  Push,
-  StateChange,
-  StateOutcome,
-  StateValue,
-  StateView,
-  Store,
-} from '../../contract/store.js'
+import type { Answer, ClientContext, Connection, Origin, Push, Store } from '../../contract/store.js'
+import { ForwardingConnection } from './forwarding.js'
 import type { Link } from './link.js'
 
 /** One client's connection, with a bad network in between. */
-export class LossyConnection implements Connection {
+export class LossyConnection extends ForwardingConnection {
   readonly origin?: Origin
   readonly #store: Store
   readonly #client: ClientContext
@@ -31,6 +15,7 @@ export class LossyConnection implements Connection {
   #underWay = 0
 
   constructor(store: Store, client: ClientContext, link: Link) {
+    super()
     this.#store = store
     this.#client = client
     this.#link = link
@@ -45,56 +30,8 @@ export class LossyConnection implements Connection {
       get link() {
         return inner.link
       },
-      run: () => this.#call(() => inner.run()),
+      run: () => this.forward(() => inner.run()),
     }
-  }
-
-  claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#call(async (inner) => inner.claim(request))
-  }
-
-  pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    return this.#call((inner) => inner.pulse(beats))
-  }
-
-  release(resource: string, id: string): Promise<boolean> {
-    return this.#call(async (inner) => inner.release(resource, id))
-  }
-
-  evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#call((inner) => inner.evict(resource, fence))
-  }
-
-  cancel(resource: string, id: string): Promise<ClaimView[]> {
-    return this.#call((inner) => inner.cancel(resource, id))
-  }
-
-  resize(resource: string, declared: number, capacity: number): Promise<void> {
-    return this.#call((inner) => inner.resize(resource, declared, capacity))
-  }
-
-  read(key: string, watch: boolean): Promise<StateValue | null> {
-    return this.#call((inner) => inner.read(key, watch))
-  }
-
-  write(change: StateChange): Promise<StateOutcome> {
-    return this.#call((inner) => inner.write(change))
-  }
-
-  async *states(prefix: string): AsyncIterable<StateView> {
-    yield* await this.#call(async (inner) => {
-      const states: StateView[] = []
-      for await (const state of inner.states(prefix)) states.push(state)
-      return states
-    })
-  }
-
-  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    yield* await this.#call(async (inner) => {
-      const views: LineView[] = []
-      for await (const view of inner.inspect(query)) views.push(view)
-      return views
-    })
   }
 
   async close(): Promise<void> {
@@ -107,7 +44,7 @@ export class LossyConnection implements Connection {
     if (this.#isClosed && this.#underWay === 0) await this.#inner.close()
   }
 
-  #call<T>(work: (inner: Connection) => Promise<T>): Promise<T> {
+  protected override forward<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
     const { name } = this.#store
     if (this.#isClosed)
       return Promise.reject(new HoldfastError('CLOSED', 'This connection is closed', { store: name }))
@@ -122,7 +59,8 @@ export class LossyConnection implements Connection {
           settle()
         })
       const arrive = (): void => {
-        work(this.#inner).then(
+        const answered = async (): Promise<T> => work(this.#inner)
+        answered().then(
           (value) => answer(() => resolve(value)),
           (error: unknown) => answer(() => reject(error)),
         )

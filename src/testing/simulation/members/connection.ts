@@ -1,23 +1,6 @@
 import { HoldfastError } from '../../../base/errors.js'
-import type {
-  Answer,
-  Beat,
-  BeatReply,
-  ClaimReply,
-  ClaimRequest,
-  ClaimView,
-  ClientContext,
-  Connection,
-  InspectQuery,
-  LineView,
-  Origin,
-  Push,
-  StateChange,
-  StateOutcome,
-  StateValue,
-  StateView,
-  Store,
-} from '../../../contract/store.js'
+import type { Answer, ClientContext, Connection, Origin, Push, Store } from '../../../contract/store.js'
+import { ForwardingConnection } from '../../network/forwarding.js'
 import type { VirtualProcess } from '../../virtual-env.js'
 import { isRefused, isReset } from './session.js'
 
@@ -45,7 +28,7 @@ interface Wire {
  * broken by a message from the server, or by the answer to its next call. From then on the link has
  * another number, and all calls go over a new connection.
  */
-export class MemberConnection implements Connection {
+export class MemberConnection extends ForwardingConnection {
   readonly origin?: Origin
   readonly #store: Store
   readonly #client: ClientContext
@@ -56,6 +39,7 @@ export class MemberConnection implements Connection {
 
   /** `store` is the member behind its network. */
   constructor(store: Store, client: ClientContext, process: VirtualProcess) {
+    super()
     this.#store = store
     this.#client = client
     this.#process = process
@@ -66,56 +50,8 @@ export class MemberConnection implements Connection {
         get link() {
           return link()
         },
-        run: () => this.#call((inner) => inner.origin?.run() ?? null),
+        run: () => this.forward((inner) => inner.origin?.run() ?? null),
       }
-  }
-
-  claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#call((inner) => inner.claim(request))
-  }
-
-  pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    return this.#call((inner) => inner.pulse(beats))
-  }
-
-  release(resource: string, id: string): Promise<boolean> {
-    return this.#call((inner) => inner.release(resource, id))
-  }
-
-  evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#call((inner) => inner.evict(resource, fence))
-  }
-
-  cancel(resource: string, id: string): Promise<ClaimView[]> {
-    return this.#call((inner) => inner.cancel(resource, id))
-  }
-
-  resize(resource: string, declared: number, capacity: number): Promise<void> {
-    return this.#call((inner) => inner.resize(resource, declared, capacity))
-  }
-
-  read(key: string, watch: boolean): Promise<StateValue | null> {
-    return this.#call((inner) => inner.read(key, watch))
-  }
-
-  write(change: StateChange): Promise<StateOutcome> {
-    return this.#call((inner) => inner.write(change))
-  }
-
-  async *states(prefix: string): AsyncIterable<StateView> {
-    yield* await this.#call(async (inner) => {
-      const states: StateView[] = []
-      for await (const state of inner.states(prefix)) states.push(state)
-      return states
-    })
-  }
-
-  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    yield* await this.#call(async (inner) => {
-      const views: LineView[] = []
-      for await (const view of inner.inspect(query)) views.push(view)
-      return views
-    })
   }
 
   async close(): Promise<void> {
@@ -129,7 +65,7 @@ export class MemberConnection implements Connection {
     return { connection: this.#store.connect({ ...this.#client, push }), interrupt: new Set() }
   }
 
-  async #call<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
+  protected override async forward<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
     if (this.#isClosed) throw new HoldfastError('CLOSED', 'This connection is closed', this.#named())
     const { connection, interrupt } = this.#wire
     const link = this.#link

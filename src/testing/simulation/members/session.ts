@@ -5,17 +5,13 @@ import type {
   BeatReply,
   ClaimReply,
   ClaimRequest,
-  ClaimView,
   ClientContext,
   Connection,
-  InspectQuery,
-  LineView,
   Origin,
   StateChange,
   StateOutcome,
-  StateValue,
-  StateView,
 } from '../../../contract/store.js'
+import { ForwardingConnection } from '../../network/forwarding.js'
 
 /** What a session sees of its server. */
 export interface SessionServer {
@@ -38,7 +34,7 @@ export interface SessionServer {
  * The server's end of one connection. The first request that arrives opens it, and from then on
  * only that run of the server answers over it.
  */
-export class Session implements Connection {
+export class Session extends ForwardingConnection {
   readonly client: ClientContext
   readonly origin?: Origin
   readonly #server: SessionServer
@@ -46,68 +42,33 @@ export class Session implements Connection {
   #isEnded = false
 
   constructor(server: SessionServer, client: ClientContext) {
+    super()
     this.#server = server
     this.client = client
-    if (server.tellsRun) this.origin = { link: 0, run: () => this.#serve(async () => server.runName) }
+    if (server.tellsRun) this.origin = { link: 0, run: () => this.forward(async () => server.runName) }
   }
 
-  claim(request: ClaimRequest): Promise<ClaimReply> {
-    return this.#serve(async (inner) => {
+  override claim(request: ClaimRequest): Promise<ClaimReply> {
+    return this.forward(async (inner) => {
       const reply = await inner.claim(request)
       this.#server.noteClaim(request, reply)
       return reply
     })
   }
 
-  pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
-    return this.#serve(async (inner) => {
+  override pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
+    return this.forward(async (inner) => {
       const replies = await inner.pulse(beats)
       this.#server.noteBeats(beats, replies)
       return replies
     })
   }
 
-  release(resource: string, id: string): Promise<boolean> {
-    return this.#serve((inner) => inner.release(resource, id))
-  }
-
-  evict(resource: string, fence: number | null): Promise<ClaimView[]> {
-    return this.#serve((inner) => inner.evict(resource, fence))
-  }
-
-  cancel(resource: string, id: string): Promise<ClaimView[]> {
-    return this.#serve((inner) => inner.cancel(resource, id))
-  }
-
-  resize(resource: string, declared: number, capacity: number): Promise<void> {
-    return this.#serve((inner) => inner.resize(resource, declared, capacity))
-  }
-
-  read(key: string, watch: boolean): Promise<StateValue | null> {
-    return this.#serve((inner) => inner.read(key, watch))
-  }
-
-  write(change: StateChange): Promise<StateOutcome> {
-    return this.#serve(async (inner) => {
+  override write(change: StateChange): Promise<StateOutcome> {
+    return this.forward(async (inner) => {
       const outcome = await inner.write(change)
       this.#server.noteWrite(this.client.space, change, outcome)
       return outcome
-    })
-  }
-
-  async *states(prefix: string): AsyncIterable<StateView> {
-    yield* await this.#serve(async (inner) => {
-      const states: StateView[] = []
-      for await (const state of inner.states(prefix)) states.push(state)
-      return states
-    })
-  }
-
-  async *inspect(query: InspectQuery): AsyncIterable<LineView> {
-    yield* await this.#serve(async (inner) => {
-      const views: LineView[] = []
-      for await (const view of inner.inspect(query)) views.push(view)
-      return views
     })
   }
 
@@ -125,7 +86,7 @@ export class Session implements Connection {
     this.client.push({ type: 'gap' })
   }
 
-  async #serve<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
+  protected override async forward<T>(work: (inner: Connection) => Answer<T>): Promise<T> {
     const server = this.#server
     if (this.#isEnded) throw unavailable(server.name, RESET)
     if (!server.isUp) throw unavailable(server.name, REFUSED)
