@@ -14,6 +14,9 @@ const KINDS = [
 ]
 const usualDepth = Error.stackTraceLimit
 
+// Ctrl+C in a terminal reaches this process, too. The one above ends it after its world.
+process.on('SIGINT', () => {})
+
 process.on('message', async (seed) => {
   const before = process.cpuUsage()
   const outcome = await outcomeOf({ seed, ...KINDS[seed % KINDS.length] })

@@ -35,8 +35,7 @@ export async function runWorlds(values) {
  */
 async function runWorker(run, node) {
   for (let seed = run.nextSeed(); seed !== undefined; ) {
-    // Detached: Ctrl+C in a terminal is for this process only.
-    const child = fork(WORKER, run.kind, { execPath: node, detached: true })
+    const child = fork(WORKER, run.kind, { execPath: node })
     const isAlive = await new Promise((resolve) => {
       let hung
       const give = () => {
