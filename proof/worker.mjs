@@ -4,6 +4,7 @@
 // it also tries to write: the guard has to refuse that. It sends the records of history.ts, except
 // for those of registers. It ends when told to.
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { membersOf } from '../test/stores/quorum/members.mjs'
 import { now } from './own-clock.mjs'
 
 const task = JSON.parse(process.argv[2] ?? '{}')
@@ -62,16 +63,21 @@ async function open() {
     try {
       const options = { storeTimeout: '5s' }
       if (!task.members) return await Holdfast.open(task.url, options)
-      // Only here: a process that loads less is back sooner after a restart.
       const { quorum } = await import('holdfast/quorum')
-      const { redis } = await import('holdfast/redis')
-      const members = task.members.map((url) => redis(url))
+      const members = membersOf(task.members, await storesOf(task.members), 3)
       return new Holdfast(quorum(members, task.quorum), options)
     } catch (error) {
       note(error)
       await wait(20)
     }
   }
+}
+
+/** Only those that are members: a process that loads less is back sooner after a restart. */
+async function storesOf(urls) {
+  const names = new Set(urls.map((url) => url.slice(0, url.indexOf(':'))))
+  const modules = await Promise.all([...names].map((name) => import(`holdfast/${name}`)))
+  return Object.assign({}, ...modules)
 }
 
 function send(question) {
