@@ -2,7 +2,7 @@
 // --all (npm run test:all), every case of the conformance suite runs on every store through every
 // client; otherwise the clients of one store share them. It says which servers, peers and older
 // version it cannot have, at the beginning and at the end. The last line says how many tests passed and failed.
-import { mkdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureBuilt, ensureInstalled, root, runNode } from './ensure.mjs'
 import { ensurePeers } from './peers.mjs'
@@ -19,13 +19,16 @@ for (const { name, explanation } of absent) console.log(`Skipping the tests on $
 const report = join(root, `.cache/test-report-${process.pid}.json`)
 mkdirSync(join(root, '.cache'), { recursive: true })
 rmSync(report, { force: true })
+/** A line for each verdict that did not count: see test/servers/void-verdicts.ts. */
+const voidVerdicts = join(root, `.cache/test-void-${process.pid}.txt`)
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
 // vitest ends when the channel to us closes: see test/servers/end-with-run.ts.
 const stdio = ['inherit', 'inherit', 'inherit', 'ipc']
 const given = process.argv.slice(2).filter((argument) => argument !== '--all')
 const isAll = given.length < process.argv.length - 2
 const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...given]
-const env = { ...memoryFolder(), ...process.env, ...(isAll ? { HOLDFAST_TEST_ALL: '1' } : {}) }
+const chosen = isAll ? { HOLDFAST_TEST_ALL: '1' } : {}
+const env = { ...memoryFolder(), ...process.env, ...chosen, HOLDFAST_TEST_VOID: voidVerdicts }
 process.exitCode = tell(await runNode(args, { stdio, env }))
 
 /**
@@ -55,6 +58,7 @@ function tell(code) {
     rmSync(report)
     for (const { name, reason, explanation } of absent)
       console.log(`\nSkipped ${countOf(reason, testResults)} tests on ${name}: ${explanation}`)
+    tellVoid()
     if (code !== 0 && numFailedTests === 0)
       console.log('\nAn error outside of any test failed the run: see above.')
     console.log(`\n${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`)
@@ -64,6 +68,14 @@ function tell(code) {
     console.log('\n0 passed, 1 failed')
     return code || 1
   }
+}
+
+function tellVoid() {
+  if (!existsSync(voidVerdicts)) return
+  const lines = readFileSync(voidVerdicts, 'utf8').trim().split('\n')
+  rmSync(voidVerdicts)
+  console.log(`\nRun again, as the machine stood still for more than a second: ${lines.length} tests`)
+  for (const line of lines) console.log(`  ${line}`)
 }
 
 /** How many tests were skipped because a server is missing: their titles say so. */
