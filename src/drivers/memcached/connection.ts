@@ -15,12 +15,20 @@ export interface MemcachedLinkOptions {
   readonly tls?: ConnectionOptions | undefined
 }
 
-type Pending = {
+/** Hears the reply to one command, while it is read: it must not throw. */
+export interface MetaListener {
+  readonly kind: 'meta'
+  resolve(reply: MetaReply): void
   reject(error: MemcachedError): void
-} & (
-  | { readonly kind: 'meta'; resolve(reply: MetaReply): void }
-  | { readonly kind: 'list'; resolve(lines: readonly string[]): void }
-)
+}
+
+interface ListListener {
+  readonly kind: 'list'
+  resolve(lines: readonly string[]): void
+  reject(error: MemcachedError): void
+}
+
+type Pending = MetaListener | ListListener
 
 /** How often, within its time, it is looked whether the oldest command is still unanswered. */
 const LOOKS = 4
@@ -64,15 +72,15 @@ export class MemcachedLink {
 
   /** A meta command, or another one that is answered by one line. */
   meta(command: string): Promise<MetaReply> {
-    return new Promise((resolve, reject) => this.#send(command, { kind: 'meta', resolve, reject }))
+    return new Promise((resolve, reject) => this.send(command, { kind: 'meta', resolve, reject }))
   }
 
   /** A command that is answered by lines up to END. */
   list(command: string): Promise<readonly string[]> {
-    return new Promise((resolve, reject) => this.#send(command, { kind: 'list', resolve, reject }))
+    return new Promise((resolve, reject) => this.send(command, { kind: 'list', resolve, reject }))
   }
 
-  #send(command: string, pending: Pending): void {
+  send(command: string, pending: Pending): void {
     if (this.#failure) return pending.reject(this.#failure)
     if (this.#isIdle) this.#socket.ref()
     this.#pending.push(pending)
@@ -89,8 +97,9 @@ export class MemcachedLink {
     const unanswered = this.#pending.slice(this.#answered)
     this.#pending = []
     this.#answered = 0
-    for (const { reject } of unanswered) reject(error)
+    // First: what the listeners send again needs another connection.
     this.#onEnd(error)
+    for (const pending of unanswered) pending.reject(error)
   }
 
   get #isIdle(): boolean {
@@ -124,9 +133,9 @@ export class MemcachedLink {
     if ('failure' in reply) {
       const { host, port } = this.#options
       const error = new MemcachedError('REFUSED', `${host}:${port}: ${reply.failure}`)
-      pending.reject(error)
       // The server did not understand the command, and may take its data for the next one.
       if (pending.kind === 'meta' && !reply.failure.startsWith('SERVER_ERROR')) this.end(error)
+      pending.reject(error)
     } else if (pending.kind === 'meta') pending.resolve(reply as MetaReply)
     else pending.resolve(reply as readonly string[])
   }
