@@ -36,7 +36,7 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
   constructor(image: LineImage, clockMs: number, itemBytes = Infinity) {
     // Whole microseconds: exact, and shorter in the item.
     this.#at = Math.max(image.at, Math.floor(clockMs * 1000) / 1000)
-    this.#rows = new Map(image.rows)
+    this.#rows = image.rows.size === 0 ? new Map() : new Map(image.rows)
     this.#last = image.last
     this.#pin = image.pin
     this.#bytes = image.bytes
