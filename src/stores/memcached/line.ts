@@ -86,7 +86,7 @@ export class MemcachedLine {
     return sight.image
   }
 
-  /** Sends the line in the place of the one that is known. The listener gives the reply to `wrote`. */
+  /** Replaces the image that is known. The listener gives the reply to `wrote`. */
   write(image: LineImage, listener: MetaListener): void {
     const { epoch, mostBytes } = this.node
     const { at, last, pin, rows } = image
