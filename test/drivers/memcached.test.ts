@@ -112,6 +112,19 @@ describeOn('memcached', 'the client of memcached', () => {
     expect((await client.meta('mn\r\n')).status).toBe('MN')
   })
 
+  it('has another connection for a listener that sends again when one is lost', async () => {
+    const client = clientOf(server.port)
+    const sendAgainAfter = (command: string): Promise<unknown> =>
+      new Promise((resolve) => {
+        const reject = (): void => resolve(client.meta('mn\r\n'))
+        client.send(command, { kind: 'meta', resolve, reject })
+      })
+    const misunderstood = sendAgainAfter('nonsense\r\n')
+    const behind = sendAgainAfter('mn\r\n')
+    expect(await misunderstood).toMatchObject({ status: 'MN' })
+    expect(await behind).toMatchObject({ status: 'MN' })
+  })
+
   it('fails what is not answered in time, and connects again', async () => {
     const proxy = await TcpProxy.start(server.port)
     onTestFinished(() => proxy.stop())

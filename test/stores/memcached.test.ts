@@ -102,6 +102,20 @@ describeOn('memcached', 'the memcached store', () => {
     expect((await server.stat('cmd_get')) - gets).toBeLessThan(20)
   })
 
+  it('polls the lines that it holds, and not those that it has released', async () => {
+    const own = await startMemcached()
+    onTestFinished(() => own.stop())
+    const connection = connectTo(own.address, 'released')
+    for (let index = 0; index < 50; index++) {
+      await connection.claim(claimOf(`door-${index}`, 'mine', { leaseMs: HOUR_MS }))
+      if (index > 0) await connection.release(`door-${index}`, 'mine')
+    }
+    // Those 50 lines were read once.
+    const gets = async (): Promise<number> => (await own.stat('cmd_get')) - 50
+    await eventually('two polls of the one that is held', async () => (await gets()) >= 2)
+    expect(await gets()).toBeLessThan(49)
+  })
+
   it('makes one write of the calls of one line that come together', async () => {
     const connection = connectTo(server.address, 'together')
     const capacity = 100

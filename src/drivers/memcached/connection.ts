@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Cancel, Env } from '../../base/env.js'
+import { type Linked, LinkedList } from '../../base/linked-list.js'
 import { plainSocket } from '../plain-socket.js'
 import { MemcachedError } from './errors.js'
 import { type MetaReply, type Reply, ReplyReader } from './replies.js'
@@ -15,12 +16,24 @@ export interface MemcachedLinkOptions {
   readonly tls?: ConnectionOptions | undefined
 }
 
-type Pending = {
+/** Hears the reply to one command, while it is read: it must not throw. */
+export interface MetaListener {
+  readonly kind: 'meta'
+  resolve(reply: MetaReply): void
   reject(error: MemcachedError): void
-} & (
-  | { readonly kind: 'meta'; resolve(reply: MetaReply): void }
-  | { readonly kind: 'list'; resolve(lines: readonly string[]): void }
-)
+}
+
+interface ListListener {
+  readonly kind: 'list'
+  resolve(lines: readonly string[]): void
+  reject(error: MemcachedError): void
+}
+
+type Listener = MetaListener | ListListener
+
+interface Pending extends Linked<Pending> {
+  readonly listener: Listener
+}
 
 /** How often, within its time, it is looked whether the oldest command is still unanswered. */
 const LOOKS = 4
@@ -34,9 +47,8 @@ export class MemcachedLink {
   readonly #options: MemcachedLinkOptions
   readonly #socket: Socket
   readonly #reader = new ReplyReader()
-  /** Commands that wait for their replies; those before `#answered` have theirs. */
-  #pending: Pending[] = []
-  #answered = 0
+  /** Commands that wait for their replies, in order. */
+  readonly #pending = new LinkedList<Pending>()
   #unsent = ''
   #failure: MemcachedError | undefined
   #cancelTimer: Cancel | undefined
@@ -64,18 +76,18 @@ export class MemcachedLink {
 
   /** A meta command, or another one that is answered by one line. */
   meta(command: string): Promise<MetaReply> {
-    return new Promise((resolve, reject) => this.#send(command, { kind: 'meta', resolve, reject }))
+    return new Promise((resolve, reject) => this.send(command, { kind: 'meta', resolve, reject }))
   }
 
   /** A command that is answered by lines up to END. */
   list(command: string): Promise<readonly string[]> {
-    return new Promise((resolve, reject) => this.#send(command, { kind: 'list', resolve, reject }))
+    return new Promise((resolve, reject) => this.send(command, { kind: 'list', resolve, reject }))
   }
 
-  #send(command: string, pending: Pending): void {
-    if (this.#failure) return pending.reject(this.#failure)
-    if (this.#isIdle) this.#socket.ref()
-    this.#pending.push(pending)
+  send(command: string, listener: Listener): void {
+    if (this.#failure) return listener.reject(this.#failure)
+    if (this.#pending.size === 0) this.#socket.ref()
+    this.#pending.push({ listener, before: null, after: null })
     this.#cancelTimer ??= this.#startTimer()
     if (this.#unsent === '') process.nextTick(this.#flush)
     this.#unsent += command
@@ -86,15 +98,9 @@ export class MemcachedLink {
     this.#failure = error
     this.#cancelTimer?.()
     this.#socket.destroy()
-    const unanswered = this.#pending.slice(this.#answered)
-    this.#pending = []
-    this.#answered = 0
-    for (const { reject } of unanswered) reject(error)
+    // First: what the listeners send again needs another connection.
     this.#onEnd(error)
-  }
-
-  get #isIdle(): boolean {
-    return this.#pending.length === this.#answered
+    for (const { listener } of this.#pending.takeAll()) listener.reject(error)
   }
 
   #fail(message: string, cause?: unknown): void {
@@ -104,31 +110,26 @@ export class MemcachedLink {
 
   #onData(chunk: Buffer): void {
     this.#reader.add(chunk)
-    for (;;) {
-      const pending = this.#pending[this.#answered]
-      if (!pending) break
-      const reply = this.#reader.next(pending.kind)
+    for (let { first } = this.#pending; first; first = this.#pending.first) {
+      const reply = this.#reader.next(first.listener.kind)
       if (!reply) break
-      this.#answered++
-      this.#answer(pending, reply)
+      this.#pending.remove(first)
+      this.#answer(first.listener, reply)
     }
     this.#reader.keepRest()
-    if (!this.#isIdle || this.#failure) return
-    this.#pending = []
-    this.#answered = 0
     // An idle connection does not keep the process alive.
-    this.#socket.unref()
+    if (this.#pending.size === 0 && !this.#failure) this.#socket.unref()
   }
 
-  #answer(pending: Pending, reply: Reply): void {
+  #answer(listener: Listener, reply: Reply): void {
     if ('failure' in reply) {
       const { host, port } = this.#options
       const error = new MemcachedError('REFUSED', `${host}:${port}: ${reply.failure}`)
-      pending.reject(error)
       // The server did not understand the command, and may take its data for the next one.
-      if (pending.kind === 'meta' && !reply.failure.startsWith('SERVER_ERROR')) this.end(error)
-    } else if (pending.kind === 'meta') pending.resolve(reply as MetaReply)
-    else pending.resolve(reply as readonly string[])
+      if (listener.kind === 'meta' && !reply.failure.startsWith('SERVER_ERROR')) this.end(error)
+      listener.reject(error)
+    } else if (listener.kind === 'meta') listener.resolve(reply as MetaReply)
+    else listener.resolve(reply as readonly string[])
   }
 
   /** One timer for all commands, and no look at the clock for each of them. */
@@ -136,7 +137,7 @@ export class MemcachedLink {
     const { env, timeoutMs } = this.#options
     const look = (): void => {
       this.#cancelTimer = undefined
-      const first = this.#pending[this.#answered]
+      const { first } = this.#pending
       if (!first) return
       const count = first === oldest ? looks + 1 : 1
       if (count > LOOKS) this.#fail(`no answer within ${timeoutMs} ms`)

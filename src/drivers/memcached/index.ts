@@ -1,3 +1,4 @@
+export type { MetaListener } from './connection.js'
 export { MemcachedError } from './errors.js'
 export type { MetaReply } from './replies.js'
 export { type MemcachedLogin, MemcachedServer, type MemcachedStats } from './server.js'

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls'
 import type { Env } from '../../base/env.js'
-import { MemcachedLink } from './connection.js'
+import { MemcachedLink, type MetaListener } from './connection.js'
 import { MemcachedError } from './errors.js'
 import type { MetaReply } from './replies.js'
 import type { MemcachedAddress } from './servers.js'
@@ -43,11 +43,16 @@ export class MemcachedServer {
     this.name = `${options.host}:${options.port}`
   }
 
+  /** As `meta`, without a promise. */
+  send(command: string, listener: MetaListener): void {
+    if (this.#isClosed) return listener.reject(this.#closedError())
+    this.#link ??= this.#connect()
+    this.#link.send(command, listener)
+  }
+
   /** A meta command with its data and line ends, in ASCII: `mg key c v\r\n`. */
   meta(command: string): Promise<MetaReply> {
-    if (this.#isClosed) return Promise.reject(this.#closedError())
-    this.#link ??= this.#connect()
-    return this.#link.meta(command)
+    return new Promise((resolve, reject) => this.send(command, { kind: 'meta', resolve, reject }))
   }
 
   /** A command that is answered by lines up to END. */

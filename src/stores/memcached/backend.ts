@@ -94,8 +94,14 @@ export class MemcachedBackend {
     return line
   }
 
-  submit<T>(line: MemcachedLine, run: (calls: EmbeddedLines) => T): Promise<T> {
-    return this.#calls.submit(line, run)
+  /** Runs a call on the line, and answers it when that is written. */
+  submit<T>(
+    line: MemcachedLine,
+    run: (calls: EmbeddedLines) => T,
+    resolve: (reply: T) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    this.#calls.submit(line, run, resolve, reject)
   }
 
   /** From now on, the client hears what becomes of its claim. */

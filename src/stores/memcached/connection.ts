@@ -48,11 +48,15 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     this.onNews({ type: 'state', key })
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimReply> {
-    const line = this.#line(request.resource)
-    const reply = await this.#backend.submit(line, (calls) => calls.claim(this.id, request))
-    if (reply.status !== 'refused' && !this.#isClosed) this.#backend.follow(line, request.id, this)
-    return reply
+  claim(request: ClaimRequest): Promise<ClaimReply> {
+    return new Promise((resolve, reject) => {
+      const line = this.#line(request.resource)
+      const onReply = (reply: ClaimReply): void => {
+        if (reply.status !== 'refused' && !this.#isClosed) this.#backend.follow(line, request.id, this)
+        resolve(reply)
+      }
+      this.#backend.submit(line, (calls) => calls.claim(this.id, request), onReply, reject)
+    })
   }
 
   async pulse(beats: readonly Beat[]): Promise<BeatReply[]> {
@@ -71,25 +75,27 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     return replies
   }
 
-  async release(resource: string, id: string): Promise<boolean> {
-    const line = this.#line(resource)
-    this.#backend.unfollow(line, id)
-    return this.#backend.submit(line, (calls) => calls.release(resource, id))
+  release(resource: string, id: string): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const line = this.#line(resource)
+      this.#backend.unfollow(line, id)
+      this.#backend.submit(line, (calls) => calls.release(resource, id), resolve, reject)
+    })
   }
 
   letGo(resource: string, id: string): void {
     this.#backend.unfollow(this.#line(resource), id)
   }
 
-  async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
+  evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     return this.#call(resource, (calls) => calls.evict(resource, fence))
   }
 
-  async cancel(resource: string, id: string): Promise<ClaimView[]> {
+  cancel(resource: string, id: string): Promise<ClaimView[]> {
     return this.#call(resource, (calls) => calls.cancel(resource, id))
   }
 
-  async resize(resource: string, declared: number, capacity: number): Promise<void> {
+  resize(resource: string, declared: number, capacity: number): Promise<void> {
     return this.#call(resource, (calls) => calls.resize(resource, declared, capacity))
   }
 
@@ -177,8 +183,10 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     return this.#context.space
   }
 
-  async #call<T>(resource: string, run: (calls: EmbeddedLines) => T): Promise<T> {
-    return this.#backend.submit(this.#line(resource), run)
+  #call<T>(resource: string, run: (calls: EmbeddedLines) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#backend.submit(this.#line(resource), run, resolve, reject)
+    })
   }
 
   #line(resource: string): MemcachedLine {

@@ -24,7 +24,10 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
   readonly news: LineNews[] = []
   hasChanged = false
   readonly #at: number
-  #rows: Map<string, ClaimRow>
+  /** The rows of the image, before the first change. */
+  #rows: ReadonlyMap<string, ClaimRow>
+  /** The same rows, after it. */
+  #changed: Map<string, ClaimRow> | undefined
   #last: number
   #pin: Pin | undefined
   /** Of the item, about: what was removed since it was read or written still counts. */
@@ -36,7 +39,7 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
   constructor(image: LineImage, clockMs: number, itemBytes = Infinity) {
     // Whole microseconds: exact, and shorter in the item.
     this.#at = Math.max(image.at, Math.floor(clockMs * 1000) / 1000)
-    this.#rows = new Map(image.rows)
+    this.#rows = image.rows
     this.#last = image.last
     this.#pin = image.pin
     this.#bytes = image.bytes
@@ -81,29 +84,26 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
       throw new LineFullError(row.resource, this.#rows.size, this.#mostBytes, false)
     this.#bytes = bytes
     this.#appended = row
-    this.hasChanged = true
-    this.#rows.set(row.id, row)
+    this.#change().set(row.id, row)
   }
 
   prepend(row: ClaimRow): void {
-    this.hasChanged = true
-    this.#rows = new Map([[row.id, row], ...this.#rows])
+    this.#change(new Map([[row.id, row], ...this.#rows]))
   }
 
   replace(old: ClaimRow, row: ClaimRow): void {
-    this.hasChanged = true
     const rows = [...this.#rows.values()].map((each) => (each.id === old.id ? row : each))
-    this.#rows = new Map(rows.map((each) => [each.id, each]))
+    this.#change(new Map(rows.map((each) => [each.id, each])))
   }
 
   update(row: ClaimRow, change: ClaimRowChange): void {
-    this.hasChanged = true
-    this.#rows.set(row.id, { ...row, ...change })
+    this.#change().set(row.id, { ...row, ...change })
   }
 
   remove(row: ClaimRow): void {
-    this.hasChanged = true
-    this.#rows.delete(row.id)
+    // The only row, mostly: a copy without it is cheaper than its removal from a copy.
+    if (this.#rows.size === 1 && this.#rows.has(row.id)) this.#change(new Map())
+    else this.#change().delete(row.id)
   }
 
   counter(): number {
@@ -122,6 +122,14 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
   setPin(_resource: string, pin: Pin | null): void {
     this.hasChanged = true
     this.#pin = pin ?? undefined
+  }
+
+  /** The rows, to be changed. */
+  #change(rows = this.#changed ?? new Map(this.#rows)): Map<string, ClaimRow> {
+    this.hasChanged = true
+    this.#changed = rows
+    this.#rows = rows
+    return rows
   }
 
   /** The item has the texts of neighbours once. */

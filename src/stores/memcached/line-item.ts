@@ -17,6 +17,8 @@ export interface LineImage {
 export const EMPTY_LINE: LineImage = { at: 0, last: 0, pin: undefined, rows: new Map(), bytes: 0 }
 
 const FORMAT = 1
+/** Printable ASCII in which JSON escapes nothing, as in ids. */
+const PLAIN = /^[ !#-[\]-~]*$/
 
 type EncodedRow = [
   id: string,
@@ -51,8 +53,8 @@ export function encodeHead(space: string, resource: string): string {
 }
 
 export function encodeLine(head: string, { at, last, pin, rows }: Omit<LineImage, 'bytes'>): string {
-  const clients = new Numbered()
-  const infos = new Numbered()
+  const clients = new Numbered(clientJson)
+  const infos = new Numbered(infoJson)
   let encoded = ''
   for (const row of rows.values()) {
     const { id, permits, capacity, fence, since, maxHoldMs, floor, block } = row
@@ -118,11 +120,26 @@ export function parseItem<Item extends [format: number, ...rest: unknown[]]>(
 
 /** JSON in ASCII: an item has as many bytes as characters. */
 export function asciiJson(value: unknown): string {
+  if (typeof value === 'string' && PLAIN.test(value)) return `"${value}"`
   return JSON.stringify(value).replace(/[\u0080-\uffff]/g, escaped)
 }
 
 function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+const clientJson = remembering()
+const infoJson = remembering()
+
+/** `asciiJson` that remembers its last text: a process mostly writes its own client and info. */
+function remembering(): (text: string) => string {
+  let last = ''
+  let json = '""'
+  return (text) => {
+    if (text !== last) json = asciiJson(text)
+    last = text
+    return json
+  }
 }
 
 /** Texts by number, each once. */
@@ -132,6 +149,11 @@ class Numbered {
   #last: string | undefined
   #count = 0
   #numbers: Map<string, number> | undefined
+  readonly #jsonOf: (text: string) => string
+
+  constructor(jsonOf: (text: string) => string) {
+    this.#jsonOf = jsonOf
+  }
 
   numberOf(text: string): number {
     // Most rows have the text of the row before them.
@@ -141,7 +163,7 @@ class Numbered {
     const known = this.#numbers?.get(text)
     if (known !== undefined) return known
     this.#numbers?.set(text, this.#count)
-    this.list += this.#count === 0 ? asciiJson(text) : `,${asciiJson(text)}`
+    this.list += this.#count === 0 ? this.#jsonOf(text) : `,${this.#jsonOf(text)}`
     return this.#count++
   }
 }

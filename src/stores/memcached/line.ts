@@ -1,8 +1,9 @@
 import type { Push } from '../../contract/store.js'
+import type { MetaListener, MetaReply } from '../../drivers/memcached/index.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
 import { explain, LineFullError } from './failures.js'
 import { decodeLine, EMPTY_LINE, encodeHead, encodeLine, type LineImage } from './line-item.js'
-import type { MemcachedNode } from './node.js'
+import { type MemcachedNode, newCas } from './node.js'
 
 /** A client of this store value. */
 export interface LocalMember {
@@ -20,7 +21,7 @@ export interface OwnClaim {
 interface Sight {
   readonly epoch: number
   /** 0: there was no item. */
-  readonly cas: number
+  cas: number
   readonly image: LineImage
 }
 
@@ -43,6 +44,8 @@ export class MemcachedLine {
   /** The end of the last claim at the front whose lapse was noticed. */
   lapsedAt = 0
   #seen: Sight | undefined
+  /** What the last write puts there. */
+  #sent: Sight | undefined
 
   constructor(options: LineOptions) {
     const { key, node, space, resource, retentionMs } = options
@@ -83,21 +86,27 @@ export class MemcachedLine {
     return sight.image
   }
 
-  /** Puts the image in the place of the one that is known. false: another client came between. */
-  write(image: LineImage): Promise<boolean> {
+  /** Replaces the image that is known. The listener gives the reply to `wrote`. */
+  write(image: LineImage, listener: MetaListener): void {
     const { epoch, mostBytes } = this.node
+    const { at, last, pin, rows } = image
     const value = encodeLine(this.#head, image)
     // An item that is too large would not only be refused: the server drops the old one.
-    if (value.length > mostBytes)
-      return Promise.reject(new LineFullError(this.resource, image.rows.size, mostBytes, true))
+    if (value.length > mostBytes) throw new LineFullError(this.resource, rows.size, mostBytes, true)
     const expected = this.cas ?? 0
     // Unless it is written, nothing is known of it.
     this.forget()
-    return this.node.set(this.key, value, expected, this.#ttlMs(image)).then((cas) => {
-      if (cas === 0) return false
-      this.#seen = { epoch, cas, image: { ...image, bytes: value.length } }
-      return true
-    }, rethrow)
+    this.#sent = { epoch, cas: 0, image: { at, last, pin, rows, bytes: value.length } }
+    this.node.send(this.key, value, expected, this.#ttlMs(image), listener)
+  }
+
+  /** The reply to the last write. false: another client came between. */
+  wrote(reply: MetaReply): boolean {
+    const cas = newCas(reply)
+    if (cas === 0 || !this.#sent) return false
+    this.#sent.cas = cas
+    this.#seen = this.#sent
+    return true
   }
 
   /** Longer than any claim, and long enough for fences to go on; null: for good. */

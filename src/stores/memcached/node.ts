@@ -1,5 +1,10 @@
 import type { Env } from '../../base/env.js'
-import { MemcachedError, type MemcachedServer, type MetaReply } from '../../drivers/memcached/index.js'
+import {
+  MemcachedError,
+  type MemcachedServer,
+  type MetaListener,
+  type MetaReply,
+} from '../../drivers/memcached/index.js'
 import { explain } from './failures.js'
 import { ServerClock } from './server-clock.js'
 
@@ -69,9 +74,12 @@ export class MemcachedNode {
    * came between.
    */
   set(key: string, value: string, expected: Expected, ttlMs: number | null): Promise<number> {
-    const condition = expected === 0 ? 'ME' : `C${expected}`
-    const command = `ms ${key} ${value.length} ${condition} T${ttlSeconds(ttlMs)} c\r\n${value}\r\n`
-    return this.server.meta(command).then(newCas)
+    return this.server.meta(setCommand(key, value, expected, ttlMs)).then(newCas)
+  }
+
+  /** As `set`. The listener gives the reply to `newCas`. */
+  send(key: string, value: string, expected: Expected, ttlMs: number | null, listener: MetaListener): void {
+    this.server.send(setCommand(key, value, expected, ttlMs), listener)
   }
 
   async #prepare(): Promise<void> {
@@ -93,10 +101,16 @@ export class MemcachedNode {
   }
 }
 
-function newCas({ status, cas }: MetaReply): number {
+/** What a write has led to: the new CAS number, or 0 where another client came between. */
+export function newCas({ status, cas }: MetaReply): number {
   if (status === 'HD') return cas
   if (status === 'EX' || status === 'NF' || status === 'NS') return 0
-  throw new MemcachedError('REFUSED', `an unknown answer to a write: ${status}`)
+  throw explain(new MemcachedError('REFUSED', `an unknown answer to a write: ${status}`))
+}
+
+function setCommand(key: string, value: string, expected: Expected, ttlMs: number | null): string {
+  const condition = expected === 0 ? 'ME' : `C${expected}`
+  return `ms ${key} ${value.length} ${condition} T${ttlSeconds(ttlMs)} c\r\n${value}\r\n`
 }
 
 function ttlSeconds(ttlMs: number | null): number {

@@ -41,7 +41,7 @@ export class OwnClaims {
       } else if (push.type === 'lost') line.own.delete(push.id)
       this.#members.get(client)?.onNews(push)
     }
-    this.compare(line)
+    if (line.own.size > 0) this.compare(line)
   }
 
   /** Compares what is known of our claims with the line as it is now. */

@@ -38,7 +38,7 @@ export class LinePoller {
   update(line: MemcachedLine): void {
     if (this.#isClosed) return
     if (line.own.size === 0) {
-      this.#holding.delete(line)
+      // The next poll of the holds forgets it, unless it is held again by then.
       this.#stopWaiting(line)
     } else if (isWaiting(line)) {
       this.#holding.delete(line)
@@ -68,7 +68,9 @@ export class LinePoller {
   }
 
   #stopWaiting(line: MemcachedLine): void {
-    this.#waiting.get(line)?.()
+    const cancel = this.#waiting.get(line)
+    if (!cancel) return
+    cancel()
     this.#waiting.delete(line)
   }
 
@@ -128,6 +130,7 @@ export class LinePoller {
   }
 
   async #pollHolds(): Promise<void> {
+    for (const line of this.#holding) if (line.own.size === 0) this.#holding.delete(line)
     await Promise.all([...this.#holding].map((line) => this.#look(line)))
     this.#cancelHoldTimer = this.#isClosed || this.#holding.size === 0 ? undefined : this.#startHoldTimer()
   }
