@@ -1,3 +1,4 @@
+import { Agenda } from '../../base/agenda.js'
 import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
 import type { EtcdClient, Operation } from '../../drivers/etcd/index.js'
@@ -29,6 +30,8 @@ export class EtcdSpace {
   readonly askedTtlMs: number
   /** The lines in which this client has claims. */
   readonly #lines = new Map<string, EtcdLine>()
+  /** One timer for all lines: a hold is taken and given back far more often than one is watched. */
+  readonly #watches: Agenda
 
   constructor({ client, env, names, ttlMs, push, onLeaseEnd }: EtcdSpaceSettings) {
     this.client = client
@@ -38,6 +41,17 @@ export class EtcdSpace {
     this.askedTtlMs = ttlMs
     this.session = new EtcdSession(client, names, ttlMs, onLeaseEnd)
     this.batch = new TransactionBatch(client)
+    this.#watches = new Agenda(env, () => this.#watchDue())
+  }
+
+  /** A line is to be watched at that time. */
+  watchBy(at: number): void {
+    this.#watches.by(at)
+  }
+
+  /** Ends the timer. */
+  stop(): void {
+    this.#watches.stop()
   }
 
   /** That claim is gone; it may be one of this client. */
@@ -54,6 +68,13 @@ export class EtcdSpace {
     })
     this.#lines.set(resource, line)
     return line
+  }
+
+  #watchDue(): void {
+    const now = this.env.now()
+    let next = Infinity
+    for (const line of this.#lines.values()) next = Math.min(next, line.watchIfDue(now))
+    this.#watches.by(next)
   }
 
   /** Reads all keys of a line. */
