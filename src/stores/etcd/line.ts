@@ -27,6 +27,8 @@ export class EtcdLine {
   rows: LineRows
   /** 0: the line was not read yet. */
   revision = 0
+  /** When to watch it. Infinity: it is watched, or need not be. */
+  watchAt = Infinity
   readonly #space: EtcdSpace
   readonly #onEmpty: () => void
   /** By key. */
@@ -37,8 +39,6 @@ export class EtcdLine {
   #isFirstNumberTaken = false
   #users = 0
   #stopWatching: (() => void) | null = null
-  /** When to watch it, if it is still in use then. */
-  #watchAt = Infinity
   #reading: Promise<void> | null = null
 
   constructor(space: EtcdSpace, resource: string, onEmpty: () => void) {
@@ -162,19 +162,13 @@ export class EtcdLine {
 
   /** From now on, or soon. */
   watchSoon(now: number): void {
-    if (this.#watchAt < Infinity || this.#stopWatching) return
-    this.#watchAt = now + WATCH_AFTER_MS
-    this.#space.watchBy(this.#watchAt)
-  }
-
-  /** Watches it if that is due. Returns when it will be. */
-  watchIfDue(now: number): number {
-    if (this.#watchAt <= now) this.watch()
-    return this.#watchAt
+    if (this.watchAt < Infinity || this.#stopWatching) return
+    this.watchAt = now + WATCH_AFTER_MS
+    this.#space.watchLater(this)
   }
 
   watch(): void {
-    this.#watchAt = Infinity
+    this.watchAt = Infinity
     if (this.#stopWatching || this.revision === 0 || this.#users === 0) return
     const { client, names } = this.#space
     this.#stopWatching = client.watch({
@@ -233,7 +227,7 @@ export class EtcdLine {
   }
 
   #stop(): void {
-    this.#watchAt = Infinity
+    this.watchAt = Infinity
     this.#stopWatching?.()
     this.#stopWatching = null
     this.#wake()

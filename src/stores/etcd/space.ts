@@ -30,7 +30,9 @@ export class EtcdSpace {
   readonly askedTtlMs: number
   /** The lines in which this client has claims. */
   readonly #lines = new Map<string, EtcdLine>()
-  /** One timer for all lines: a hold is taken and given back far more often than one is watched. */
+  /** The lines that are to be watched later, in the order of the times for that. */
+  #unwatched: EtcdLine[] = []
+  /** One timer for all of them: most holds end before their line is watched. */
   readonly #watches: Agenda
 
   constructor({ client, env, names, ttlMs, push, onLeaseEnd }: EtcdSpaceSettings) {
@@ -44,13 +46,15 @@ export class EtcdSpace {
     this.#watches = new Agenda(env, () => this.#watchDue())
   }
 
-  /** A line is to be watched at that time. */
-  watchBy(at: number): void {
-    this.#watches.by(at)
+  /** The line is to be watched at its `watchAt`, which is not before those of earlier calls. */
+  watchLater(line: EtcdLine): void {
+    this.#unwatched.push(line)
+    this.#watches.by(line.watchAt)
   }
 
-  /** Ends the timer. */
+  /** No further line is watched. */
   stop(): void {
+    this.#unwatched = []
     this.#watches.stop()
   }
 
@@ -72,9 +76,11 @@ export class EtcdSpace {
 
   #watchDue(): void {
     const now = this.env.now()
-    let next = Infinity
-    for (const line of this.#lines.values()) next = Math.min(next, line.watchIfDue(now))
-    this.#watches.by(next)
+    const first = this.#unwatched.findIndex(({ watchAt }) => watchAt > now && watchAt < Infinity)
+    const due = this.#unwatched.splice(0, first < 0 ? this.#unwatched.length : first)
+    for (const line of due) if (line.watchAt <= now) line.watch()
+    const [next] = this.#unwatched
+    if (next) this.#watches.by(next.watchAt)
   }
 
   /** Reads all keys of a line. */
