@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { EtcdClient, EtcdError, type EtcdOptions } from '../../src/drivers/etcd/index.js'
 import { EtcdLink } from '../../src/drivers/etcd/link.js'
 import { linkSettings } from '../../src/drivers/etcd/options.js'
+import { encode } from '../../src/drivers/etcd/requests.js'
 import { eventually, now } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdCluster, type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
@@ -158,7 +159,11 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
     const link = new EtcdLink({ ...settings, lastStreamId: 21 })
     endings.push(() => link.close())
     const status = '/etcdserverpb.Maintenance/Status'
-    for (let count = 0; count < 30; count++) await link.call(status, Buffer.alloc(0))
+    for (let count = 0; count < 30; count++)
+      await link.call(
+        status,
+        encode(() => {}),
+      )
     expect(proxy.connections).toBe(3)
   })
 

@@ -60,6 +60,17 @@ describe('protobuf', () => {
     },
   )
 
+  it.each(['plain', 'ends with é', '🔒 first', '\ud800 alone', 'x'.repeat(600), `${'x'.repeat(600)}é`])(
+    'writes a text as UTF-8, whatever stands around it (%#)',
+    (text) => {
+      const bytes = new ProtoWriter(3).int(1, 1).text(2, text).text(3, 'after').finish()
+      const reader = new ProtoReader(bytes, 3)
+      expect([reader.next(), reader.int()]).toEqual([1, 1])
+      expect([reader.next(), reader.text()]).toEqual([2, Buffer.from(text).toString()])
+      expect([reader.next(), reader.text(), reader.next()]).toEqual([3, 'after', 0])
+    },
+  )
+
   it('does not read beyond a message into the one around it', () => {
     const bytes = Buffer.from([0x0a, 0x02, 0x12, 0x05, 0x61, 0x62, 0x63, 0x64, 0x65])
     const reader = new ProtoReader(bytes)

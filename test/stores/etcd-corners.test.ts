@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { EtcdClient } from '../../src/drivers/etcd/index.js'
 import { type Hold, Holdfast } from '../../src/index.js'
 import { type EtcdStoreOptions, etcd, etcdFromUrl } from '../../src/stores/etcd/index.js'
+import { eventually } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type EtcdServer, startEtcd } from '../servers/etcd.js'
 
@@ -44,6 +45,19 @@ describeOn('etcd', 'corners of the etcd store', () => {
     expect(await locks.overview()).toEqual({ elections: [], latches: [], barriers: [], once: [] })
     await hold.release()
     await (await waiting).release()
+  })
+
+  it('the line of every hold that lasts is watched', async () => {
+    const watch = vi.spyOn(EtcdClient.prototype, 'watch')
+    endings.push(() => watch.mockRestore())
+    const isWatched = (name: string): boolean =>
+      watch.mock.calls.some(([{ key }]) => key === `holdfast/default/lines/${name}.`)
+    const locks = locksWith()
+    await Promise.all(['a', 'b'].map((name) => locks.mutex(name).acquire()))
+    await eventually('watches of both', () => isWatched('a') && isWatched('b'))
+    // The timer has fired, and has to be set again.
+    await locks.mutex('c').acquire()
+    await eventually('a watch of the third', () => isWatched('c'))
   })
 
   it('names of any text are one lock each', async () => {

@@ -1,5 +1,5 @@
 import { decodeStatusMessage, type EtcdError, errorOfStatus } from './errors.js'
-import { grpcFrame, MessageSplitter } from './frames.js'
+import { GRPC_HEADER_BYTES, isOneMessage, MessageSplitter } from './frames.js'
 import type { Http2Connection } from './http2/connection.js'
 import type { HeaderMap } from './http2/hpack.js'
 import type { Http2Stream, Http2StreamListener, StreamFailure } from './http2/stream.js'
@@ -21,7 +21,8 @@ export class GrpcCall implements Http2StreamListener {
   readonly #connection: Http2Connection
   readonly #listener: GrpcListener
   readonly #describe: DescribeFailure
-  readonly #splitter = new MessageSplitter()
+  /** Where a message has come in parts, or several together. */
+  #splitter: MessageSplitter | null = null
   #stream: Http2Stream | null = null
   /** null: it ended well. undefined: the server has not told. */
   #outcome: EtcdError | null | undefined
@@ -33,15 +34,17 @@ export class GrpcCall implements Http2StreamListener {
     this.#describe = describe
   }
 
-  /** `block`: the encoded headers of the request. Returns whether the connection is open. */
-  start(block: Buffer): boolean {
-    this.#stream = this.#connection.open(block, this)
+  /**
+   * `block`: the encoded headers of the request. `only`: the message, where it is the only one.
+   * Returns whether the connection is open.
+   */
+  start(block: Buffer, only: Buffer | null): boolean {
+    this.#stream = this.#connection.open(block, this, only)
     return this.#stream !== null
   }
 
-  /** `isLast`: no message follows. */
-  send(message: Buffer, isLast = false): void {
-    if (this.#stream) this.#connection.send(this.#stream, grpcFrame(message), isLast)
+  send(message: Buffer): void {
+    if (this.#stream) this.#connection.send(this.#stream, message)
   }
 
   /** Ends it; its listener hears nothing more. */
@@ -64,6 +67,9 @@ export class GrpcCall implements Http2StreamListener {
 
   onData(chunk: Buffer): void {
     if (this.#outcome !== undefined) return
+    if (!this.#splitter && isOneMessage(chunk))
+      return this.#isOver ? undefined : this.#listener.onMessage(chunk.subarray(GRPC_HEADER_BYTES))
+    this.#splitter ??= new MessageSplitter()
     for (const message of this.#splitter.push(chunk)) if (!this.#isOver) this.#listener.onMessage(message)
   }
 

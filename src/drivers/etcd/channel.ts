@@ -64,11 +64,17 @@ export class EtcdChannel {
   }
 
   /**
-   * Opens a call, for one message or for many. null: the connection has ended, and nothing is sent.
+   * Opens a call, for the `only` message or for many. null: the connection has ended, and nothing
+   * is sent.
    */
-  open(path: string, token: string | null, listener: GrpcListener): GrpcCall | null {
+  open(
+    path: string,
+    token: string | null,
+    listener: GrpcListener,
+    only: Buffer | null = null,
+  ): GrpcCall | null {
     const call = new GrpcCall(this.#connection, listener, this.#describe)
-    return call.start(this.#headers(path, token)) ? call : null
+    return call.start(this.#headers(path, token), only) ? call : null
   }
 
   /** The server owes one more answer. */

@@ -1,7 +1,8 @@
+import { nothing } from '../../base/nothing.js'
 import { EtcdLease, GRANT } from './lease.js'
 import { EtcdLink } from './link.js'
 import { type EtcdOptions, linkSettings } from './options.js'
-import { type EtcdTransaction, encode, type Key, type RangeOperation, writeTransaction } from './requests.js'
+import { type EtcdTransaction, encode, encodeTransaction, type Key, type RangeOperation } from './requests.js'
 import {
   type ClusterMember,
   type KeyValue,
@@ -59,8 +60,7 @@ export class EtcdClient {
   /** Does everything in one step, at a majority of the servers. */
   async transaction(transaction: EtcdTransaction): Promise<TransactionResult> {
     const sentAt = this.#settings.env.now()
-    const message = encode((out) => writeTransaction(out, transaction))
-    const result = readTransaction(await this.#link.call(TXN, message))
+    const result = readTransaction(await this.#link.call(TXN, encodeTransaction(transaction), sentAt))
     for (const lease of this.#leases) lease.confirm(result.header.raftTerm, sentAt)
     return result
   }
@@ -120,12 +120,12 @@ export class EtcdClient {
 
   /** What the server that we are connected to tells about itself. */
   async status(): Promise<ServerStatus> {
-    return readStatus(await this.#link.call(STATUS, Buffer.alloc(0)))
+    return readStatus(await this.#link.call(STATUS, encode(nothing)))
   }
 
   /** The servers of the cluster. */
   async members(): Promise<ClusterMember[]> {
-    return readMembers(await this.#link.call(MEMBERS, Buffer.alloc(0)))
+    return readMembers(await this.#link.call(MEMBERS, encode(nothing)))
   }
 
   /** Ends the connection. Leases are revoked as far as the servers can be reached. */

@@ -1,5 +1,6 @@
 import { backoffMs } from '../../base/backoff.js'
 import { type Cancel, detached } from '../../base/env.js'
+import { LinkedList } from '../../base/linked-list.js'
 import { nothing } from '../../base/nothing.js'
 import type { GrpcCall, GrpcListener } from './call.js'
 import { EtcdChannel } from './channel.js'
@@ -7,7 +8,7 @@ import { asMaybeDone, EtcdError } from './errors.js'
 import type { LinkSettings } from './options.js'
 import { encode } from './requests.js'
 import { readToken } from './responses.js'
-import { UnaryCall } from './unary-call.js'
+import { type CallOwner, UnaryCall } from './unary-call.js'
 
 const FIRST_RETRY_MS = 50
 const LONGEST_RETRY_MS = 1000
@@ -27,9 +28,9 @@ const NO_LEADER = 'etcdserver: no leader'
 export type OpenListener = () => void
 
 /** The way to the cluster: one connection to one of its servers, and to another when it fails. */
-export class EtcdLink {
+export class EtcdLink implements CallOwner {
   readonly #settings: LinkSettings
-  readonly #calls = new Set<UnaryCall>()
+  readonly #calls = new LinkedList<UnaryCall>()
   readonly #openListeners = new Set<OpenListener>()
   #connection: EtcdChannel | null = null
   /** The connection is open, and we have the token that it may need. */
@@ -67,10 +68,13 @@ export class EtcdLink {
     return () => this.#openListeners.delete(listener)
   }
 
-  /** One request, one answer. Fails at its deadline, whatever the servers do. */
-  call(path: string, message: Buffer): Promise<Buffer> {
+  /**
+   * One request, as `encode` gives it, and one answer. Fails at its deadline, whatever the servers
+   * do.
+   */
+  call(path: string, message: Buffer, now = this.#settings.env.now()): Promise<Buffer> {
     if (this.#isClosed) return Promise.reject(closedError())
-    const deadlineAt = this.#settings.env.now() + this.#settings.requestTimeoutMs
+    const deadlineAt = now + this.#settings.requestTimeoutMs
     const call = new UnaryCall(path, message, deadlineAt, this.#calls)
     this.#setDeadline()
     if (this.#isReady) this.#send(call)
@@ -131,7 +135,7 @@ export class EtcdLink {
     this.#cancelRetry()
     this.#cancelDeadline?.()
     this.#openListeners.clear()
-    for (const call of [...this.#calls]) call.fail(closedError())
+    for (const call of this.#openCalls()) call.fail(closedError())
     this.#connection?.end(closedError())
   }
 
@@ -142,12 +146,12 @@ export class EtcdLink {
       const reason = error as EtcdError
       // Wrong credentials stay wrong: everybody is told at once.
       if (!reason.maybeDone && !connection.isEnded)
-        for (const call of [...this.#calls]) if (!call.isSent) call.fail(reason)
+        for (const call of this.#openCalls()) if (!call.isSent) call.fail(reason)
       return connection.end(reason)
     }
     if (connection.isEnded || connection !== this.#connection) return
     this.#isReady = true
-    for (const call of [...this.#calls]) this.#send(call)
+    for (const call of this.#openCalls()) this.#send(call)
     for (const listener of [...this.#openListeners]) listener()
   }
 
@@ -166,14 +170,19 @@ export class EtcdLink {
     }
   }
 
+  #openCalls(): UnaryCall[] {
+    const calls: UnaryCall[] = []
+    for (let call = this.#calls.first; call; call = call.after) calls.push(call)
+    return calls
+  }
+
   #send(call: UnaryCall): void {
     const connection = this.#connection
     if (!connection) return
-    call.send(connection, this.#token, (error) => this.#onAnswer(connection, call, error))
+    call.send(connection, this.#token, this)
   }
 
-  /** Whether the call is settled by this answer. */
-  #onAnswer(connection: EtcdChannel, call: UnaryCall, error: EtcdError | null): boolean {
+  onAnswer(connection: EtcdChannel, call: UnaryCall, error: EtcdError | null): boolean {
     if (error === null) {
       this.#failures = 0
       this.#lastFailure = null
@@ -201,7 +210,7 @@ export class EtcdLink {
     if (connection !== this.#connection) return
     this.#connection = null
     this.#isReady = false
-    for (const call of [...this.#calls]) if (call.isSent) call.fail(asMaybeDone(reason))
+    for (const call of this.#openCalls()) if (call.isSent) call.fail(asMaybeDone(reason))
     this.#fail(reason)
   }
 
@@ -222,7 +231,7 @@ export class EtcdLink {
   /** All calls have the same timeout, so the oldest ends first. */
   #setDeadline(): void {
     if (this.#cancelDeadline) return
-    const [oldest] = this.#calls
+    const oldest = this.#calls.first
     if (!oldest) return
     const { env } = this.#settings
     const dueAt = Math.max(oldest.deadlineAt, this.#graceUntil)
@@ -232,7 +241,7 @@ export class EtcdLink {
       // We were paused ourselves: the answers may have arrived, and are read before the next timer.
       if (now - dueAt > PAUSE_MS) this.#graceUntil = now + PAUSE_MS
       if (now < this.#graceUntil) return this.#setDeadline()
-      for (const call of [...this.#calls]) {
+      for (const call of this.#openCalls()) {
         if (call.deadlineAt > now) break
         call.fail(this.#lateError(call))
       }

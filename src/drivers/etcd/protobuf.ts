@@ -9,7 +9,12 @@ const FIXED_32 = 5
 /** Writes one protobuf message. Zero, empty and false are left out, as proto3 has it. */
 export class ProtoWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES)
-  #length = 0
+  #length: number
+
+  /** `headBytes`: so many are left free before the message. */
+  constructor(headBytes = 0) {
+    this.#length = headBytes
+  }
 
   int(field: number, value: number | bigint | boolean): this {
     if (!value) return this
@@ -29,20 +34,40 @@ export class ProtoWriter {
 
   text(field: number, value: string): this {
     if (value === '') return this
-    const length = Buffer.byteLength(value)
-    this.#start(field, length)
-    this.#bytes.write(value, this.#length)
-    this.#length += length
-    return this
+    const before = this.#length
+    this.#start(field, value.length)
+    if (this.#ascii(value)) return this
+    this.#length = before
+    return this.bytes(field, Buffer.from(value))
   }
 
   /** A message inside this one, also if it is empty. `write` must not keep the writer. */
   message(field: number, write: (out: ProtoWriter) => void): this {
-    this.#start(field, 0)
-    const start = this.#length
+    const start = this.begin(field)
     write(this)
-    this.#setLength(start, this.#length - start)
+    this.end(start)
     return this
+  }
+
+  /** The same without a function. Returns what `end` has to be given. */
+  begin(field: number): number {
+    this.#start(field, 0)
+    return this.#length
+  }
+
+  /** Most messages are short: their length has the one byte that `begin` has left for it. */
+  end(start: number): void {
+    const length = this.#length - start
+    if (length < 0x80) {
+      this.#bytes[start - 1] = length
+      return
+    }
+    const more = varintBytes(length) - 1
+    this.#reserve(more)
+    this.#bytes.copyWithin(start + more, start, start + length)
+    this.#length = start - 1
+    this.#varint(length)
+    this.#length += length
   }
 
   finish(): Buffer {
@@ -56,18 +81,17 @@ export class ProtoWriter {
     this.#reserve(length)
   }
 
-  /** Most messages are short: their length has the one byte that `#start` has left for it. */
-  #setLength(start: number, length: number): void {
-    if (length < 0x80) {
-      this.#bytes[start - 1] = length
-      return
+  /** false: it has other characters. By hand, because calls into C++ take longer. */
+  #ascii(value: string): boolean {
+    const bytes = this.#bytes
+    let at = this.#length
+    for (let index = 0; index < value.length; index++) {
+      const code = value.charCodeAt(index)
+      if (code > 0x7f) return false
+      bytes[at++] = code
     }
-    const inner = Buffer.from(this.#bytes.subarray(start, start + length))
-    this.#length = start - 1
-    this.#varint(length)
-    this.#reserve(length)
-    this.#bytes.set(inner, this.#length)
-    this.#length += length
+    this.#length = at
+    return true
   }
 
   #varint(value: number | bigint): void {
@@ -81,9 +105,8 @@ export class ProtoWriter {
     this.#bytes[this.#length++] = rest
   }
 
-  /** In two halves, because operations on a bigint allocate one. */
   #long(value: bigint): void {
-    let [low, high] = [Number(BigInt.asUintN(32, value)), Number(BigInt.asUintN(32, value >> 32n))]
+    let { low, high } = halvesOf(value)
     while (high > 0 || low >= 0x80) {
       this.#bytes[this.#length++] = (low & 0x7f) | 0x80
       low = ((low >>> 7) | (high << 25)) >>> 0
@@ -98,6 +121,39 @@ export class ProtoWriter {
     this.#bytes.copy(larger, 0, 0, this.#length)
     this.#bytes = larger
   }
+}
+
+interface Halves {
+  readonly whole: bigint
+  readonly low: number
+  readonly high: number
+}
+
+/** Nearly all are the id of one lease, and operations on a bigint are slow. */
+let lastHalves: Halves = { whole: 0n, low: 0, high: 0 }
+let lastLong = { low: 0, middle: 0, high: 0, whole: 0n }
+
+function halvesOf(whole: bigint): Halves {
+  if (lastHalves.whole !== whole) {
+    const [low, high] = [Number(BigInt.asUintN(32, whole)), Number(BigInt.asUintN(32, whole >> 32n))]
+    lastHalves = { whole, low, high }
+  }
+  return lastHalves
+}
+
+/** Of parts of 28 bits. */
+function longOf(low: number, middle: number, high: number): bigint {
+  if (lastLong.low !== low || lastLong.middle !== middle || lastLong.high !== high) {
+    const whole = BigInt.asIntN(64, (BigInt(high * 2 ** 28 + middle) << 28n) | BigInt(low))
+    lastLong = { low, middle, high, whole }
+  }
+  return lastLong.whole
+}
+
+function varintBytes(value: number): number {
+  let count = 1
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) count++
+  return count
 }
 
 /** Reads one protobuf message, field by field: `for (let f = r.next(); f !== 0; f = r.next())`. */
@@ -135,8 +191,7 @@ export class ProtoReader {
       const part = Math.floor(bits / 28)
       parts[part] = (parts[part] ?? 0) | ((byte & 0x7f) << (bits % 28))
       if (byte >= 0x80) continue
-      const [low = 0, middle = 0, high = 0] = parts
-      return BigInt.asIntN(64, (BigInt(high * 2 ** 28 + middle) << 28n) | BigInt(low))
+      return longOf(parts[0] ?? 0, parts[1] ?? 0, parts[2] ?? 0)
     }
     throw new RangeError('A number is too long')
   }

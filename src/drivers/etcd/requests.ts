@@ -1,3 +1,4 @@
+import { GRPC_HEADER_BYTES, withGrpcHeader } from './frames.js'
 import { ProtoWriter } from './protobuf.js'
 
 /** A key: text, as UTF-8, or bytes. */
@@ -64,44 +65,75 @@ export interface EtcdTransaction {
   readonly failure?: readonly Operation[] | undefined
 }
 
-const RESULTS = { '=': 0, '>': 1, '<': 2 }
-const TARGETS = { create: 1, mod: 2, value: 3, lease: 4 }
-/** Where the value of a comparison stands, by its target. */
-const VALUE_FIELDS = { create: 5, mod: 6, value: 7, lease: 8 }
+const FIRST_VALUE_FIELD = 4
 const END_FIELD = 64
-const OPERATION_FIELDS = { range: 1, put: 2, delete: 3, txn: 4 }
 const [ASCENDING, DESCENDING] = [1, 2]
 const [BY_CREATE, BY_MOD] = [2, 3]
 
+/** A message as gRPC sends it. */
 export function encode(write: (out: ProtoWriter) => void): Buffer {
-  const out = new ProtoWriter()
+  const out = new ProtoWriter(GRPC_HEADER_BYTES)
   write(out)
-  return out.finish()
+  return withGrpcHeader(out.finish())
 }
 
-export function writeTransaction(out: ProtoWriter, transaction: EtcdTransaction): void {
-  for (const compare of transaction.compare ?? []) out.message(1, (inner) => writeCompare(inner, compare))
-  for (const operation of transaction.success) out.message(2, (inner) => writeOperation(inner, operation))
-  for (const operation of transaction.failure ?? [])
-    out.message(3, (inner) => writeOperation(inner, operation))
+export function encodeTransaction(transaction: EtcdTransaction): Buffer {
+  const out = new ProtoWriter(GRPC_HEADER_BYTES)
+  writeTransaction(out, transaction)
+  return withGrpcHeader(out.finish())
+}
+
+function writeTransaction(out: ProtoWriter, { compare, success, failure }: EtcdTransaction): void {
+  if (compare) for (const one of compare) writeCompare(out, one)
+  for (const operation of success) writeOperation(out, 2, operation)
+  if (failure) for (const operation of failure) writeOperation(out, 3, operation)
 }
 
 function writeCompare(out: ProtoWriter, { key, end, target, is, value }: KeyCompare): void {
-  writeKey(out.int(1, RESULTS[is]).int(2, TARGETS[target]), 3, key)
+  const start = out.begin(1)
+  const targetNumber = numberOfTarget(target)
+  writeKey(out.int(1, numberOfResult(is)).int(2, targetNumber), 3, key)
+  const valueField = FIRST_VALUE_FIELD + targetNumber
   const isNumber = typeof value === 'number' || typeof value === 'bigint'
-  if (isNumber) out.int(VALUE_FIELDS[target], value)
-  else writeKey(out, VALUE_FIELDS[target], value)
+  if (isNumber) out.int(valueField, value)
+  else writeKey(out, valueField, value)
   if (end !== undefined) writeKey(out, END_FIELD, end)
+  out.end(start)
 }
 
-function writeOperation(out: ProtoWriter, operation: Operation): void {
-  out.message(OPERATION_FIELDS[operation.type], (inner) => {
-    if (operation.type === 'txn') return writeTransaction(inner, operation)
-    writeKey(inner, 1, operation.key)
-    if (operation.type === 'put') writeKey(inner, 2, operation.value).int(3, operation.lease ?? 0n)
-    else if (operation.end !== undefined) writeKey(inner, 2, operation.end)
-    if (operation.type === 'range') writeRange(inner, operation)
-  })
+// Not tables: a look-up by a name that varies takes longer.
+
+function numberOfResult(is: KeyCompare['is']): number {
+  if (is === '=') return 0
+  return is === '>' ? 1 : 2
+}
+
+function numberOfTarget(target: KeyCompare['target']): number {
+  if (target === 'mod') return 2
+  if (target === 'create') return 1
+  return target === 'value' ? 3 : 4
+}
+
+function fieldOf(type: Operation['type']): number {
+  if (type === 'put') return 2
+  if (type === 'range') return 1
+  return type === 'delete' ? 3 : 4
+}
+
+function writeOperation(out: ProtoWriter, field: number, operation: Operation): void {
+  const outer = out.begin(field)
+  const inner = out.begin(fieldOf(operation.type))
+  if (operation.type === 'txn') writeTransaction(out, operation)
+  else writeKeys(out, operation)
+  out.end(inner)
+  out.end(outer)
+}
+
+function writeKeys(out: ProtoWriter, operation: Exclude<Operation, { type: 'txn' }>): void {
+  writeKey(out, 1, operation.key)
+  if (operation.type === 'put') writeKey(out, 2, operation.value).int(3, operation.lease ?? 0n)
+  else if (operation.end !== undefined) writeKey(out, 2, operation.end)
+  if (operation.type === 'range') writeRange(out, operation)
 }
 
 function writeRange(

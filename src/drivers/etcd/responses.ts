@@ -102,27 +102,31 @@ function readFields(reader: ProtoReader, fields: FieldReaders): void {
 }
 
 export function readTransaction(bytes: Buffer): TransactionResult {
-  let header: AnswerHeader = { revision: 0, raftTerm: 0 }
-  const { succeeded, results } = readResult(new ProtoReader(bytes), 'txn', (found) => {
-    header = found
-  })
+  const reader = new ProtoReader(bytes)
+  const results: OperationResult[] = []
+  let [header, succeeded] = [NO_HEADER, false]
+  for (let field = reader.next(); field !== 0; field = reader.next()) {
+    if (field === 1) header = readHeader(reader.message())
+    else if (field === 2) succeeded = reader.int() === 1
+    else if (field === 3) results.push(readOperation(reader.message()))
+    else reader.skip()
+  }
   return { header, succeeded, results }
 }
 
+const NO_HEADER: AnswerHeader = { revision: 0, raftTerm: 0 }
+const NO_RESULT: OperationResult = { keys: [], count: 0, succeeded: false, results: [] }
 type ResultKind = 'range' | 'put' | 'delete' | 'txn'
 const RESULT_KINDS: readonly ResultKind[] = ['range', 'put', 'delete', 'txn']
 
-function readResult(
-  reader: ProtoReader,
-  kind: ResultKind,
-  onHeader: (header: AnswerHeader) => void = () => {},
-): OperationResult {
+/** The headers inside a transaction tell nothing that its own does not. */
+function readResult(reader: ProtoReader, kind: ResultKind): OperationResult {
+  if (kind === 'put') return NO_RESULT
   const keys: KeyValue[] = []
   const results: OperationResult[] = []
   let [count, succeeded] = [0, false]
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) onHeader(readHeader(reader.message()))
-    else if (kind === 'range' && field === 2) keys.push(readKeyValue(reader.message()))
+    if (kind === 'range' && field === 2) keys.push(readKeyValue(reader.message()))
     else if (kind === 'range' && field === 4) count = reader.int()
     else if (kind === 'delete' && field === 2) count = reader.int()
     else if (kind === 'txn' && field === 2) succeeded = reader.int() === 1
@@ -134,7 +138,7 @@ function readResult(
 
 function readOperation(reader: ProtoReader): OperationResult {
   const kind = RESULT_KINDS[reader.next() - 1]
-  return kind ? readResult(reader.message(), kind) : { keys: [], count: 0, succeeded: false, results: [] }
+  return kind ? readResult(reader.message(), kind) : NO_RESULT
 }
 
 function readHeader(reader: ProtoReader): AnswerHeader {

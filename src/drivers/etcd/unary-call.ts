@@ -1,25 +1,37 @@
+import type { Linked, LinkedList } from '../../base/linked-list.js'
 import { nothing } from '../../base/nothing.js'
-import type { GrpcCall } from './call.js'
+import type { GrpcCall, GrpcListener } from './call.js'
 import type { EtcdChannel } from './channel.js'
 import { EtcdError } from './errors.js'
 
 /** How often a call is sent again because its token was refused. */
 const MOST_REPEATS = 2
 
+/** Decides what an answer means for the connection. */
+export interface CallOwner {
+  /** Whether the call is settled by this answer; otherwise it will be sent again. */
+  onAnswer(connection: EtcdChannel, call: UnaryCall, error: EtcdError | null): boolean
+}
+
 /** One request with one answer. It is in `open` until it is settled. */
-export class UnaryCall {
+export class UnaryCall implements GrpcListener, Linked<UnaryCall> {
+  before: UnaryCall | null = null
+  after: UnaryCall | null = null
   readonly promise: Promise<Buffer>
   readonly deadlineAt: number
   readonly #path: string
   readonly #message: Buffer
-  readonly #open: Set<UnaryCall> | null
+  readonly #open: LinkedList<UnaryCall> | null
   #resolve: (answer: Buffer) => void = nothing
   #reject: (error: EtcdError) => void = nothing
   #call: GrpcCall | null = null
-  #pay = nothing
+  /** It owes the answer. */
+  #connection: EtcdChannel | null = null
+  #owner: CallOwner | null = null
+  #answer: Buffer | null = null
   #repeats = 0
 
-  constructor(path: string, message: Buffer, deadlineAt: number, open: Set<UnaryCall> | null = null) {
+  constructor(path: string, message: Buffer, deadlineAt: number, open: LinkedList<UnaryCall> | null = null) {
     this.#path = path
     this.#message = message
     this.deadlineAt = deadlineAt
@@ -28,40 +40,37 @@ export class UnaryCall {
       this.#resolve = resolve
       this.#reject = reject
     })
-    open?.add(this)
+    open?.push(this)
   }
 
   get isSent(): boolean {
     return this.#call !== null
   }
 
-  /** `onAnswer` tells whether the call is settled; otherwise it will be sent again. */
-  send(
-    connection: EtcdChannel,
-    token: string | null,
-    onAnswer: (error: EtcdError | null) => boolean = () => true,
-  ): void {
+  send(connection: EtcdChannel, token: string | null, owner: CallOwner | null = null): void {
     if (this.#call) return
-    let answer: Buffer | null = null
-    const call = connection.open(this.#path, token, {
-      onMessage: (message) => {
-        answer = message
-      },
-      onEnd: (error) => {
-        this.#pay()
-        this.#call = null
-        if (!onAnswer(error)) return
-        if (error) this.fail(error)
-        else if (answer) this.#settle(answer)
-        else this.fail(new EtcdError('INTERNAL', 'etcd answered without a message', { maybeDone: true }))
-      },
-    })
+    this.#answer = null
+    const call = connection.open(this.#path, token, this, this.#message)
     // It is sent on the next connection.
     if (!call) return
-    connection.owe()
-    this.#pay = once(() => connection.paid())
     this.#call = call
-    call.send(this.#message, true)
+    this.#owner = owner
+    this.#connection = connection
+    connection.owe()
+  }
+
+  onMessage(message: Buffer): void {
+    this.#answer = message
+  }
+
+  onEnd(error: EtcdError | null): void {
+    const [connection, answer] = [this.#connection, this.#answer]
+    this.#pay()
+    this.#call = null
+    if (connection && this.#owner && !this.#owner.onAnswer(connection, this, error)) return
+    if (error) this.fail(error)
+    else if (answer) this.#settle(answer)
+    else this.fail(new EtcdError('INTERNAL', 'etcd answered without a message', { maybeDone: true }))
   }
 
   /** Whether the call, which was refused for its token, may be sent once more. */
@@ -70,24 +79,20 @@ export class UnaryCall {
   }
 
   fail(error: EtcdError): void {
-    this.#open?.delete(this)
+    this.#open?.remove(this)
     this.#pay()
     this.#call?.cancel()
     this.#call = null
     this.#reject(error)
   }
 
-  #settle(answer: Buffer): void {
-    this.#open?.delete(this)
-    this.#resolve(answer)
+  #pay(): void {
+    this.#connection?.paid()
+    this.#connection = null
   }
-}
 
-function once(run: () => void): () => void {
-  let isDone = false
-  return () => {
-    if (isDone) return
-    isDone = true
-    run()
+  #settle(answer: Buffer): void {
+    this.#open?.remove(this)
+    this.#resolve(answer)
   }
 }

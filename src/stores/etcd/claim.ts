@@ -98,14 +98,12 @@ export class EtcdClaim implements SessionClaim {
 
   /** The write of a new key at the end of the line. */
   prepare(lease: bigint, offset: number): Operation {
-    const hex = lease.toString(16)
-    const attempt = this.#space.session.newAttempt()
+    const { session, names } = this.#space
+    const attempt = session.newAttempt()
     const number = this.line.takeNumber(attempt)
-    const key = `${this.#space.names.claims(this.request.resource)}${hex}-${number}`
-    return this.#write(key, lease, {
-      ...this.#newValue(lease, attempt),
-      ...(offset > 0 && { offset }),
-    })
+    const key = `${names.claims(this.request.resource)}${session.hexOf(lease)}-${number}`
+    const value = this.#newValue(lease, attempt)
+    return this.#write(key, lease, offset > 0 ? { ...value, offset } : value)
   }
 
   /**
@@ -225,8 +223,7 @@ export class EtcdClaim implements SessionClaim {
       if (!row || before === 'gone') break
       // From now on the end of the key is not a loss.
       this.#state = 'gone'
-      const hasLeft = await this.#remove(row, before)
-      if (hasLeft) {
+      if (await this.#remove(row, before)) {
         this.line.remove(this, row.key)
         this.#finish()
         return true
@@ -262,8 +259,9 @@ export class EtcdClaim implements SessionClaim {
   #hold(): void {
     this.#state = 'held'
     this.#isWanted = this.line.rows.isWanted
-    this.expiry.grant(this.#space.env.now())
-    this.line.watchSoon()
+    const now = this.#space.env.now()
+    this.expiry.grant(now)
+    this.line.watchSoon(now)
     if (!this.expiry.hasWaited || this.#isAbandoned) return
     const { resource, id } = this.request
     this.#space.push({ type: 'granted', resource, id, fence: this.fence })
@@ -336,6 +334,6 @@ export class EtcdClaim implements SessionClaim {
     const { session, env } = this.#space
     const ttlMs = session.lease.ttlMs
     const since = Math.round(env.wallMs())
-    return { id, attempt: `${lease.toString(16)}-${attempt}`, permits, capacity, info, ttlMs, since }
+    return { id, attempt: `${session.hexOf(lease)}-${attempt}`, permits, capacity, info, ttlMs, since }
   }
 }

@@ -26,7 +26,14 @@ export class EtcdEntry {
         if (refusal) return this.#refuse(claim, refusal)
         claim.isFresh = true
       }
-      const refusal = await this.#settled(claim)
+      // Only where there is something to wait for: each await costs, and this is in every lock.
+      const reached = this.#reached(claim)
+      if (reached) await reached
+      const mismatch = this.#mismatch(claim)
+      if (mismatch) return this.#refuse(claim, mismatch)
+      const gettingFence = this.#grant(claim)
+      if (gettingFence) await gettingFence
+      const refusal = this.#stay(claim)
       if (refusal) return this.#refuse(claim, refusal)
       if (claim.state !== 'gone') return claimReply(this.#space, claim, callAt)
     } finally {
@@ -35,31 +42,42 @@ export class EtcdEntry {
     throw askAgain(`The lease ended before '${claim.request.resource}' was granted`)
   }
 
-  /** The refusal; null: the claim is in line. */
-  async #enter(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
+  /** Resolves to the refusal; null: the claim is in line. */
+  #enter(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
     const { mode, adopts } = claim.request
     const { line } = claim
-    if (mode === 'queue') await line.joins.join(claim)
-    else if (mode === 'try') return line.entries.run(() => tryJoin(this.#space, claim))
-    else if (adopts) return line.entries.run(() => adopt(this.#space, claim, adopts))
-    else return line.entries.run(() => steal(this.#space, claim))
+    if (mode === 'queue') return line.joins.join(claim)
+    if (mode === 'try') return line.entries.run(() => tryJoin(this.#space, claim))
+    if (adopts) return line.entries.run(() => adopt(this.#space, claim, adopts))
+    return line.entries.run(() => steal(this.#space, claim))
+  }
+
+  /** Resolves when the line is known as it was when the claim came; null: it is. */
+  #reached({ state, row, line }: EtcdClaim): Promise<void> | null {
+    return state === 'waiting' && row ? line.reached(row.createRevision) : null
+  }
+
+  #mismatch(claim: EtcdClaim): Omit<Refused, 'status'> | null {
+    const { line, request, state, row } = claim
+    if (state !== 'waiting' || !row) return null
+    if (!claim.isAccepted && !line.rows.agrees(request))
+      return { reason: 'capacity', capacity: line.rows.capacity ?? request.capacity }
+    claim.isAccepted = true
     return null
   }
 
-  /** Waits until it is known whether the claim holds. */
-  async #settled(claim: EtcdClaim): Promise<Omit<Refused, 'status'> | null> {
+  /** Grants the claim if it is its turn. Resolves when it has its fence; null: nothing is to do. */
+  #grant(claim: EtcdClaim): Promise<void> | null {
+    const { line, state, row } = claim
+    if (state !== 'waiting' || !row || !line.rows.isHeld(row)) return null
+    if (claim.isOvertaken) return claim.takeLaterFence()
+    claim.onFirst()
+    return null
+  }
+
+  /** The refusal; null: the claim holds, or waits. */
+  #stay(claim: EtcdClaim): Omit<Refused, 'status'> | null {
     const { line, request } = claim
-    if (claim.state === 'waiting' && claim.row) {
-      const reached = line.reached(claim.row.createRevision)
-      if (reached) await reached
-      if (!claim.isAccepted && !line.rows.agrees(request))
-        return { reason: 'capacity', capacity: line.rows.capacity ?? request.capacity }
-      claim.isAccepted = true
-    }
-    if (claim.state === 'waiting' && claim.row && line.rows.isHeld(claim.row)) {
-      if (claim.isOvertaken) await claim.takeLaterFence()
-      else claim.onFirst()
-    }
     if (claim.state !== 'waiting') return null
     if (request.mode === 'try') return { reason: 'busy' }
     if (isTooMany(claim)) return { reason: 'full' }

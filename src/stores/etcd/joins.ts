@@ -12,7 +12,7 @@ const MOST_REFUSALS = 5
 
 interface Join {
   readonly claim: EtcdClaim
-  readonly resolve: () => void
+  readonly resolve: (refusal: null) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -31,7 +31,8 @@ export class LineJoins {
     this.#line = line
   }
 
-  join(claim: EtcdClaim): Promise<void> {
+  /** Nobody is refused. */
+  join(claim: EtcdClaim): Promise<null> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ claim, resolve, reject })
       if (!this.#isRunning) void this.#run()
@@ -46,7 +47,7 @@ export class LineJoins {
       const group = this.#take()
       try {
         await this.#enter(group.map(({ claim }) => claim))
-        for (const { resolve } of group) resolve()
+        for (const { resolve } of group) resolve(null)
       } catch (error) {
         for (const { reject } of group) reject(error)
       } finally {

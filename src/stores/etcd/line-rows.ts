@@ -27,10 +27,11 @@ export class LineRows {
   readonly #resource: string
   #holdCount: number | null = null
 
-  constructor(names: EtcdNames, resource: string, keys: readonly KeyValue[] = []) {
+  /** `read` gives the row of a claim's key. */
+  constructor(names: EtcdNames, resource: string, keys: readonly KeyValue[] = [], read = rowOf) {
     this.#names = names
     this.#resource = resource
-    for (const kv of keys) this.#read(kv)
+    for (const kv of keys) this.#read(kv, read)
     this.claims.sort(compareRows)
   }
 
@@ -142,9 +143,9 @@ export class LineRows {
     else this.#readAbout(kv)
   }
 
-  #read(kv: KeyValue): void {
+  #read(kv: KeyValue, read: (kv: KeyValue) => EtcdRow): void {
     if (!kv.key.startsWith(this.#names.claims(this.#resource))) return this.#readAbout(kv)
-    const row = rowOf(kv)
+    const row = read(kv)
     this.#byKey.set(row.key, row)
     this.claims.push(row)
   }

@@ -1,10 +1,9 @@
-import type { Cancel } from '../../base/env.js'
 import type { KeyEvent, KeyValue } from '../../drivers/etcd/index.js'
 import { CallQueue } from '../shared/call-queue.js'
 import type { EtcdClaim } from './claim.js'
 import { LineJoins } from './joins.js'
 import { LineRows } from './line-rows.js'
-import type { EtcdRow } from './rows.js'
+import { type EtcdRow, rowOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
 
 /** The number of a key that is used again; those of attempts begin with 1. */
@@ -28,6 +27,8 @@ export class EtcdLine {
   rows: LineRows
   /** 0: the line was not read yet. */
   revision = 0
+  /** When to watch it. Infinity: it is watched, or need not be. */
+  watchAt = Infinity
   readonly #space: EtcdSpace
   readonly #onEmpty: () => void
   /** By key. */
@@ -38,7 +39,6 @@ export class EtcdLine {
   #isFirstNumberTaken = false
   #users = 0
   #stopWatching: (() => void) | null = null
-  #cancelTimer: Cancel | null = null
   #reading: Promise<void> | null = null
 
   constructor(space: EtcdSpace, resource: string, onEmpty: () => void) {
@@ -113,7 +113,7 @@ export class EtcdLine {
   /** The keys of the line, as they were at `revision`. */
   load(keys: readonly KeyValue[], revision: number): void {
     if (revision < this.revision) return
-    const rows = new LineRows(this.#space.names, this.resource, keys)
+    const rows = new LineRows(this.#space.names, this.resource, keys, (kv) => this.#rowOf(kv))
     for (const [key, claim] of this.#own) {
       const row = this.rows.get(key)
       if (row && row.modRevision > revision) rows.put(row)
@@ -161,14 +161,14 @@ export class EtcdLine {
   }
 
   /** From now on, or soon. */
-  watchSoon(): void {
-    if (this.#cancelTimer || this.#stopWatching) return
-    this.#cancelTimer = this.#space.env.timer(WATCH_AFTER_MS, () => this.watch(), { keepAlive: false })
+  watchSoon(now: number): void {
+    if (this.watchAt < Infinity || this.#stopWatching) return
+    this.watchAt = now + WATCH_AFTER_MS
+    this.#space.watchLater(this)
   }
 
   watch(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = null
+    this.watchAt = Infinity
     if (this.#stopWatching || this.revision === 0 || this.#users === 0) return
     const { client, names } = this.#space
     this.#stopWatching = client.watch({
@@ -178,6 +178,12 @@ export class EtcdLine {
       onEvents: (events) => this.#apply(events),
       onCompacted: () => this.#onCompacted(),
     })
+  }
+
+  /** What this client has written itself is not read again. */
+  #rowOf(kv: KeyValue): EtcdRow {
+    const row = this.#own.get(kv.key)?.row
+    return row?.modRevision === kv.modRevision && row.key === kv.key ? row : rowOf(kv)
   }
 
   #apply(events: readonly KeyEvent[]): void {
@@ -221,8 +227,7 @@ export class EtcdLine {
   }
 
   #stop(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = null
+    this.watchAt = Infinity
     this.#stopWatching?.()
     this.#stopWatching = null
     this.#wake()

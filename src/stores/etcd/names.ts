@@ -56,17 +56,38 @@ export function sharedNames(root: string, space: string): EtcdNames {
   return namesBy({ lines: root, meta, root: null, encode: (name) => name, decode: own })
 }
 
+/** The keys of one line. */
+interface LineNames {
+  readonly start: string
+  readonly end: string
+  readonly claims: string
+  readonly jump: string
+  readonly pin: string
+}
+
+/** The names of so many lines are kept, as most locks are taken again and again. */
+const MOST_KEPT = 1000
+
 function namesBy({ lines, meta, root, encode: toName, decode: toResource }: NameRules): EtcdNames {
-  const line = (resource: string): string => `${lines}${toName(resource)}`
+  const kept = new Map<string, LineNames>()
+  const make = (resource: string): LineNames => {
+    const line = `${lines}${toName(resource)}`
+    const [start, end, claims] = [`${line}${ABOUT}`, `${line}${AFTER_SLASH}`, `${line}/`]
+    const names = { start, end, claims, jump: `${start}jump`, pin: `${start}pin` }
+    if (kept.size === MOST_KEPT) kept.clear()
+    kept.set(resource, names)
+    return names
+  }
+  const line = (resource: string): LineNames => kept.get(resource) ?? make(resource)
   return {
     lines,
     root,
     states: `${meta}states/`,
-    lineStart: (resource) => `${line(resource)}${ABOUT}`,
-    lineEnd: (resource) => `${line(resource)}${AFTER_SLASH}`,
-    claims: (resource) => `${line(resource)}/`,
-    jump: (resource) => `${line(resource)}${ABOUT}jump`,
-    pin: (resource) => `${line(resource)}${ABOUT}pin`,
+    lineStart: (resource) => line(resource).start,
+    lineEnd: (resource) => line(resource).end,
+    claims: (resource) => line(resource).claims,
+    jump: (resource) => line(resource).jump,
+    pin: (resource) => line(resource).pin,
     client: (lease) => `${meta}clients/${lease}`,
     resourceOf(key) {
       const slash = key.lastIndexOf('/')

@@ -4,7 +4,7 @@ import type { EtcdSpace } from './space.js'
 
 /** The reply to a `claim` call that was made at `callAt`, for a claim in line. */
 export function claimReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): ClaimReply {
-  if (claim.state === 'held') return { status: 'granted', ...holdOf(space, claim, callAt) }
+  if (claim.state === 'held') return holdOf('granted', space, claim, callAt)
   claim.expiry.hasWaited = true
   return waitingReply(space, claim, callAt)
 }
@@ -12,12 +12,17 @@ export function claimReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): 
 /** The reply to a beat of a pulse. */
 export function beatReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): Held | Waiting {
   if (claim.state !== 'held') return waitingReply(space, claim, callAt)
-  return { status: 'held', ...holdOf(space, claim, callAt) }
+  return holdOf('held', space, claim, callAt)
 }
 
-function holdOf(space: EtcdSpace, claim: EtcdClaim, callAt: number): Omit<Held, 'status'> {
+function holdOf<S extends 'granted' | 'held'>(
+  status: S,
+  space: EtcdSpace,
+  claim: EtcdClaim,
+  callAt: number,
+): Omit<Held, 'status'> & { readonly status: S } {
   const [fence, leaseMs, isWanted] = [claim.fence, leftMs(space, claim, callAt), claim.takeWanted()]
-  return isWanted === undefined ? { fence, leaseMs } : { fence, leaseMs, isWanted }
+  return isWanted === undefined ? { status, fence, leaseMs } : { status, fence, leaseMs, isWanted }
 }
 
 function waitingReply(space: EtcdSpace, claim: EtcdClaim, callAt: number): Waiting {

@@ -12,7 +12,9 @@ export class EtcdSession {
   readonly lease: EtcdLease
   readonly #names: EtcdNames
   #guarded: bigint | null = null
+  #guardKey = ''
   #guardRevision = 0
+  #hex = { lease: 0n, text: '0' }
   #opening: Promise<bigint> | null = null
   #attempts = 0
 
@@ -35,6 +37,12 @@ export class EtcdSession {
   /** Of a transaction that makes a claim. */
   get guard(): KeyCompare {
     return { key: this.#guardKey, target: 'mod', is: '=', value: this.#guardRevision }
+  }
+
+  /** The lease as it stands in keys. */
+  hexOf(lease: bigint): string {
+    if (this.#hex.lease !== lease) this.#hex = { lease, text: lease.toString(16) }
+    return this.#hex.text
   }
 
   /** A number that no other attempt of this client has. */
@@ -70,20 +78,12 @@ export class EtcdSession {
 
   async #open(): Promise<bigint> {
     const lease = await this.lease.ready()
-    const { header } = await this.client.transaction({
-      success: [{ type: 'put', key: this.#keyOf(lease), value: '', lease }],
-    })
+    const key = this.#names.client(this.hexOf(lease))
+    const { header } = await this.client.transaction({ success: [{ type: 'put', key, value: '', lease }] })
     // Not before the answer: until then no claim may rely on the guard.
     this.#guarded = lease
+    this.#guardKey = key
     this.#guardRevision = header.revision
     return lease
-  }
-
-  get #guardKey(): string {
-    return this.#keyOf(this.#guarded ?? 0n)
-  }
-
-  #keyOf(lease: bigint): string {
-    return this.#names.client(lease.toString(16))
   }
 }

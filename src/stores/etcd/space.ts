@@ -1,3 +1,4 @@
+import { Agenda } from '../../base/agenda.js'
 import type { Env } from '../../base/env.js'
 import type { Push } from '../../contract/store.js'
 import type { EtcdClient, Operation } from '../../drivers/etcd/index.js'
@@ -29,6 +30,10 @@ export class EtcdSpace {
   readonly askedTtlMs: number
   /** The lines in which this client has claims. */
   readonly #lines = new Map<string, EtcdLine>()
+  /** The lines that are to be watched later, in the order of the times for that. */
+  #unwatched: EtcdLine[] = []
+  /** One timer for all of them: most holds end before their line is watched. */
+  readonly #watches: Agenda
 
   constructor({ client, env, names, ttlMs, push, onLeaseEnd }: EtcdSpaceSettings) {
     this.client = client
@@ -38,6 +43,19 @@ export class EtcdSpace {
     this.askedTtlMs = ttlMs
     this.session = new EtcdSession(client, names, ttlMs, onLeaseEnd)
     this.batch = new TransactionBatch(client)
+    this.#watches = new Agenda(env, () => this.#watchDue())
+  }
+
+  /** The line is to be watched at its `watchAt`, which is not before those of earlier calls. */
+  watchLater(line: EtcdLine): void {
+    this.#unwatched.push(line)
+    this.#watches.by(line.watchAt)
+  }
+
+  /** No further line is watched. */
+  stop(): void {
+    this.#unwatched = []
+    this.#watches.stop()
   }
 
   /** That claim is gone; it may be one of this client. */
@@ -54,6 +72,15 @@ export class EtcdSpace {
     })
     this.#lines.set(resource, line)
     return line
+  }
+
+  #watchDue(): void {
+    const now = this.env.now()
+    const first = this.#unwatched.findIndex(({ watchAt }) => watchAt > now && watchAt < Infinity)
+    const due = this.#unwatched.splice(0, first < 0 ? this.#unwatched.length : first)
+    for (const line of due) if (line.watchAt <= now) line.watch()
+    const [next] = this.#unwatched
+    if (next) this.#watches.by(next.watchAt)
   }
 
   /** Reads all keys of a line. */

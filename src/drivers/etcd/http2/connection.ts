@@ -11,7 +11,9 @@ import {
   type Http2Frame,
   headerFrames,
   LARGEST_UINT31,
+  LEAST_MAX_FRAME,
   numberFrame,
+  requestFrames,
   withoutPadding,
 } from './frames.js'
 import { type HeaderBlock, HeaderBlocks } from './header-blocks.js'
@@ -93,20 +95,22 @@ export class Http2Connection {
     this.#socket.write(numberFrame(FrameType.windowUpdate, 0, WINDOW_BYTES - FIRST_WINDOW))
   }
 
-  /** Opens a stream for a request with these headers. null: the connection has ended. */
-  open(block: Buffer, listener: Http2StreamListener): Http2Stream | null {
+  /**
+   * Opens a stream for a request with these headers. `body`: all that is sent on it, if that is
+   * known. null: the connection has ended.
+   */
+  open(block: Buffer, listener: Http2StreamListener, body: Buffer | null): Http2Stream | null {
     this.#checkNumbers()
     if (this.#isEnded) return null
-    const stream = new Http2Stream(block, listener)
+    const stream = new Http2Stream(block, listener, body)
     if (this.#streams.size < this.#server.maxConcurrentStreams) this.#start(stream)
     else this.#waiting.add(stream)
     return stream
   }
 
-  send(stream: Http2Stream, bytes: Buffer, isLast: boolean): void {
+  send(stream: Http2Stream, bytes: Buffer): void {
     if (stream.isComplete || this.#isEnded) return
-    stream.isComplete = isLast
-    stream.unsent.push({ bytes, isLast })
+    stream.unsent.push({ bytes, isLast: false })
     if (stream.id !== 0) this.#sender.send(stream)
   }
 
@@ -144,7 +148,11 @@ export class Http2Connection {
     this.#nextId += 2
     this.#streams.set(stream.id, stream)
     const block = isFirst ? Buffer.concat([NO_TABLE, stream.block]) : stream.block
+    const { body } = stream
+    if (body && block.length <= LEAST_MAX_FRAME && this.#sender.take(stream, body.length))
+      return this.#socket.write(requestFrames(stream.id, block, body))
     this.#socket.write(headerFrames(stream.id, block, this.#server.maxFrame))
+    if (body) stream.unsent.push({ bytes: body, isLast: true })
     this.#sender.send(stream)
   }
 
@@ -153,6 +161,7 @@ export class Http2Connection {
   }
 
   #startWaiting(): void {
+    if (this.#waiting.size === 0) return
     for (const stream of this.#waiting) {
       if (this.#streams.size >= this.#server.maxConcurrentStreams) return
       this.#checkNumbers()
@@ -204,12 +213,12 @@ export class Http2Connection {
   }
 
   #onBytes(frame: Http2Frame): void {
-    const { streamId, flags, payload } = frame
+    const { streamId, flags, length } = frame
     const stream = this.#find(streamId)
     const isLast = (flags & Flag.endStream) !== 0
-    this.#unconfirmed = this.#confirm(0, this.#unconfirmed + payload.length)
+    this.#unconfirmed = this.#confirm(0, this.#unconfirmed + length)
     if (!stream) return
-    if (!isLast) stream.unconfirmed = this.#confirm(streamId, stream.unconfirmed + payload.length)
+    if (!isLast) stream.unconfirmed = this.#confirm(streamId, stream.unconfirmed + length)
     const bytes = withoutPadding(frame)
     if (bytes.length > 0) stream.listener.onData(Buffer.from(bytes))
     if (isLast) this.#finish(stream)

@@ -15,16 +15,38 @@ export const FrameType = {
 
 export const Flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const
 
-export interface Http2Frame {
+const HEADER_BYTES = 9
+
+/** A frame inside `bytes`, which are overwritten later. */
+export class Http2Frame {
+  readonly bytes: Buffer
+  readonly start: number
+  readonly end: number
   readonly type: number
   readonly flags: number
   /** 0: it is about the connection. */
   readonly streamId: number
+
+  /** `at`: where its header is. `end`: of the payload. */
+  constructor(bytes: Buffer, at: number, end: number) {
+    this.bytes = bytes
+    this.start = at + HEADER_BYTES
+    this.end = end
+    this.type = bytes[at + 3] ?? 0
+    this.flags = bytes[at + 4] ?? 0
+    this.streamId = bytes.readUInt32BE(at + 5) & LARGEST_UINT31
+  }
+
+  get length(): number {
+    return this.end - this.start
+  }
+
   /** Part of what was read: copy what is needed later. */
-  readonly payload: Buffer
+  get payload(): Buffer {
+    return this.bytes.subarray(this.start, this.end)
+  }
 }
 
-const HEADER_BYTES = 9
 const TLS_ALERT = 0x15
 /** Every peer accepts frames of this size. We accept no larger ones. */
 export const LEAST_MAX_FRAME = 16_384
@@ -32,12 +54,36 @@ export const LARGEST_UINT31 = 2 ** 31 - 1
 
 export function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length)
-  bytes.writeUIntBE(payload.length, 0, 3)
-  bytes[3] = type
-  bytes[4] = flags
-  bytes.writeUInt32BE(streamId, 5)
-  bytes.set(payload, HEADER_BYTES)
+  putFrame(bytes, 0, type, flags, streamId, payload)
   return bytes
+}
+
+/** Headers and body of a request that need one frame each, in one piece. */
+export function requestFrames(streamId: number, block: Buffer, body: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(2 * HEADER_BYTES + block.length + body.length)
+  const at = putFrame(bytes, 0, FrameType.headers, Flag.endHeaders, streamId, block)
+  putFrame(bytes, at, FrameType.data, Flag.endStream, streamId, body)
+  return bytes
+}
+
+/** Returns where it ends. */
+function putFrame(
+  bytes: Buffer,
+  at: number,
+  type: number,
+  flags: number,
+  streamId: number,
+  payload: Uint8Array,
+): number {
+  const { length } = payload
+  bytes[at] = length >>> 16
+  bytes[at + 1] = length >>> 8
+  bytes[at + 2] = length
+  bytes[at + 3] = type
+  bytes[at + 4] = flags
+  bytes.writeUInt32BE(streamId, at + 5)
+  bytes.set(payload, at + HEADER_BYTES)
+  return at + HEADER_BYTES + length
 }
 
 /** A frame whose payload is numbers of 32 bits. */
@@ -89,7 +135,7 @@ export class FrameReader {
         if (end > bytes.length) break
         const start = at
         at = end
-        this.#onFrame(frameAt(bytes, start, end))
+        this.#onFrame(new Http2Frame(bytes, start, end))
       }
     } finally {
       this.#rest = at < bytes.length ? Buffer.from(bytes.subarray(at)) : null
@@ -108,16 +154,7 @@ export class FrameReader {
 }
 
 function lengthAt(bytes: Buffer, at: number): number {
-  const length = bytes.readUIntBE(at, 3)
+  const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
   if (length <= LEAST_MAX_FRAME) return length
   throw new Http2Error(Code.frameSizeError, `A frame of ${length} bytes is too large`)
-}
-
-function frameAt(bytes: Buffer, start: number, end: number): Http2Frame {
-  return {
-    type: bytes[start + 3] ?? 0,
-    flags: bytes[start + 4] ?? 0,
-    streamId: bytes.readUInt32BE(start + 5) & LARGEST_UINT31,
-    payload: bytes.subarray(start + HEADER_BYTES, end),
-  }
 }

@@ -22,12 +22,17 @@ interface OpenBlock {
   readonly parts: Buffer[]
 }
 
+interface KnownBlock {
+  readonly block: Buffer
+  readonly headers: HeaderMap
+}
+
 /** Joins the frames of header blocks. Between two frames of a block no other frame may come. */
 export class HeaderBlocks {
   /** A block that has begun, and what has arrived of it. */
   #open: OpenBlock | null = null
   /** Without a dynamic table the same bytes are the same headers. Most answers have these. */
-  readonly #known = new Map<string, HeaderMap>()
+  readonly #known: KnownBlock[] = []
 
   /** null: more frames follow, or the frame has nothing to do with headers. */
   push(frame: Http2Frame): HeaderBlock | null {
@@ -35,10 +40,18 @@ export class HeaderBlocks {
     const { type, flags, streamId } = frame
     if (type === FrameType.continuation) throw interrupted()
     if (type !== FrameType.headers) return null
-    const [isLast, fragment] = [(flags & Flag.endStream) !== 0, fragmentOf(frame)]
-    if (flags & Flag.endHeaders) return { streamId, isLast, headers: this.#decode(fragment) }
-    this.#open = { streamId, isLast, parts: [Buffer.from(fragment)] }
+    const isLast = (flags & Flag.endStream) !== 0
+    if (flags & Flag.endHeaders)
+      return { streamId, isLast, headers: this.#find(frame) ?? this.#decode(fragmentOf(frame)) }
+    this.#open = { streamId, isLast, parts: [Buffer.from(fragmentOf(frame))] }
     return null
+  }
+
+  /** The headers of a frame that has come before, without padding or priority. */
+  #find(frame: Http2Frame): HeaderMap | undefined {
+    if (frame.flags & (Flag.padded | Flag.priority)) return undefined
+    for (const { block, headers } of this.#known) if (isPayload(frame, block)) return headers
+    return undefined
   }
 
   #continue(open: OpenBlock, { type, flags, streamId, payload }: Http2Frame): HeaderBlock | null {
@@ -52,15 +65,18 @@ export class HeaderBlocks {
   }
 
   #decode(block: Buffer): HeaderMap {
-    if (block.length > LONGEST_KNOWN) return decodeHeaders(block)
-    const bytes = block.toString('latin1')
-    const known = this.#known.get(bytes)
-    if (known) return known
     const headers = decodeHeaders(block)
-    if (this.#known.size === MOST_KNOWN) this.#known.clear()
-    this.#known.set(bytes, headers)
+    if (block.length > LONGEST_KNOWN) return headers
+    if (this.#known.length === MOST_KNOWN) this.#known.length = 0
+    this.#known.push({ block: Buffer.from(block), headers })
     return headers
   }
+}
+
+function isPayload({ bytes, start, length }: Http2Frame, block: Buffer): boolean {
+  if (block.length !== length) return false
+  for (let at = 0; at < length; at++) if (block[at] !== bytes[start + at]) return false
+  return true
 }
 
 function interrupted(): Http2Error {

@@ -16,6 +16,14 @@ export class SendWindows {
     this.#write = write
   }
 
+  /** Whether all of a stream's bytes have room in one frame, which is taken then. */
+  take(stream: Http2Stream, bytes: number): boolean {
+    if (bytes > Math.min(this.#window, stream.window, this.#settings.maxFrame)) return false
+    this.#window -= bytes
+    stream.window -= bytes
+    return true
+  }
+
   send(stream: Http2Stream): void {
     for (let next = stream.unsent[0]; next; next = stream.unsent[0]) {
       const room = Math.min(this.#window, stream.window, this.#settings.maxFrame)
@@ -27,11 +35,10 @@ export class SendWindows {
       const isWhole = part === next.bytes
       if (isWhole) stream.unsent.shift()
       else next.bytes = next.bytes.subarray(room)
-      this.#window -= part.length
-      stream.window -= part.length
+      this.take(stream, part.length)
       this.#write(frame(FrameType.data, isWhole && next.isLast ? Flag.endStream : 0, stream.id, part))
     }
-    this.#blocked.delete(stream)
+    this.forget(stream)
   }
 
   /** The server takes so many more bytes; on all streams together, or on one. */
@@ -49,7 +56,7 @@ export class SendWindows {
   }
 
   forget(stream: Http2Stream): void {
-    this.#blocked.delete(stream)
+    if (this.#blocked.size > 0) this.#blocked.delete(stream)
   }
 
   #resume(): void {

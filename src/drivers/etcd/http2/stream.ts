@@ -21,6 +21,8 @@ export class Http2Stream {
   /** The request's headers. */
   readonly block: Buffer
   readonly listener: Http2StreamListener
+  /** All that is sent on it; null: that is not known yet. */
+  readonly body: Buffer | null
   /** 0: it is not known to the server yet. */
   id = 0
   /** How many bytes the server takes. It may be below zero. */
@@ -29,11 +31,15 @@ export class Http2Stream {
   unconfirmed = 0
   /** What the windows have no room for yet. */
   readonly unsent: { bytes: Buffer; readonly isLast: boolean }[] = []
-  /** Nothing more will be sent. */
-  isComplete = false
 
-  constructor(block: Buffer, listener: Http2StreamListener) {
+  constructor(block: Buffer, listener: Http2StreamListener, body: Buffer | null) {
     this.block = block
     this.listener = listener
+    this.body = body
+  }
+
+  /** Nothing more will be given to it. */
+  get isComplete(): boolean {
+    return this.body !== null
   }
 }
