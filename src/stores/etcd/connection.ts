@@ -48,7 +48,7 @@ export class EtcdConnection implements Connection {
     this.#states = new EtcdStates(this.#space)
   }
 
-  // `claim` and `release` do without `#call`: each async function costs, and these are in every lock.
+  // These two do without `#call`: each async function costs, and they are in every lock.
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     if (this.#closing) throw closed()
