@@ -109,7 +109,7 @@ export class ClaimTable<C extends SessionClaim> {
   abandon(claim: C): void {
     claim.abandon()
     this.#leftovers.add(claim)
-    this.clean()
+    this.#remove(claim)
   }
 
   /** Its removal has failed, and is to be retried, whether the engine repeats it or not. */
@@ -120,14 +120,7 @@ export class ClaimTable<C extends SessionClaim> {
 
   /** Retries the removals that have failed. */
   clean(): void {
-    for (const claim of this.#leftovers) {
-      claim.calls
-        .run(() => claim.leave())
-        .then(
-          () => this.#cleaned(claim),
-          () => this.#cleanLater(),
-        )
-    }
+    for (const claim of this.#leftovers) this.#remove(claim)
   }
 
   /** All claims leave their lines, as far as the servers can be reached. */
@@ -161,6 +154,15 @@ export class ClaimTable<C extends SessionClaim> {
     this.#timerAt = at
     const env = this.#env
     this.#cancelTimer = env.timer(at - env.now(), () => this.dropExpired(), { keepAlive: false })
+  }
+
+  #remove(claim: C): void {
+    claim.calls
+      .run(() => claim.leave())
+      .then(
+        () => this.#cleaned(claim),
+        () => this.#cleanLater(),
+      )
   }
 
   #cleanLater(): void {
