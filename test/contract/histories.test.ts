@@ -5,7 +5,7 @@ import { memory } from '../../src/stores/memory/index.js'
 import { storeHistories } from '../../src/testing/histories.js'
 
 /** HOLDFAST_RUNS=20000 runs more of them. */
-const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 1000)
+const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 500)
 
 describe('generated histories on the memory store', () => {
   it(

@@ -6,7 +6,7 @@ import { borrowPostgres } from '../servers/postgres.js'
 import { heard } from './postgres/heard-store.js'
 
 /** HOLDFAST_RUNS=20000 runs more of them. */
-const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 100)
+const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 60)
 
 describeOn(
   'postgres',

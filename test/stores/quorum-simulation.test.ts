@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { type QuorumTally, simulateQuorum } from '../../src/testing/quorum-simulation.js'
 
 /** HOLDFAST_SEEDS=5000 runs more of them; HOLDFAST_SEED=42 starts elsewhere. */
-const SEEDS = Number(process.env['HOLDFAST_SEEDS'] ?? 200)
+const SEEDS = Number(process.env['HOLDFAST_SEEDS'] ?? 100)
 const FIRST = Number(process.env['HOLDFAST_SEED'] ?? 1)
 /** Shorter than by default: more worlds tell more than longer ones. */
 const FAULTY_MS = 4_000

@@ -6,7 +6,7 @@ import { borrowRedis } from '../servers/redis.js'
 import { heard } from './redis/heard-store.js'
 
 /** HOLDFAST_RUNS=20000 runs more of them. */
-const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 300)
+const RUNS = Number(process.env['HOLDFAST_RUNS'] ?? 150)
 
 describeOn(
   'redis',

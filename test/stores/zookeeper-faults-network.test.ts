@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually, inTime, now, pass, rejectsWith } from '../../src/testing/conformance/checks.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
@@ -8,12 +8,7 @@ import { describeOn } from '../servers/availability.js'
 import { ending } from '../servers/ending.js'
 import { dropPackets, packetLossAvailability } from '../servers/packet-loss.js'
 import { TcpProxy } from '../servers/proxy.js'
-import {
-  type EnsembleOptions,
-  firstThroughProxies,
-  startZooKeeperEnsemble,
-  type ZooKeeperEnsemble,
-} from '../servers/zookeeper.js'
+import { firstThroughProxies, startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper.js'
 
 const noLoss = packetLossAvailability()
 /** Longer than a session. */
@@ -23,12 +18,15 @@ const CUTS_A_ROUND = 3
 type Cut = (kind: CutKind, moment: CutMoment) => Promise<void>
 
 describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
-  const start = async (options?: EnsembleOptions): Promise<ZooKeeperEnsemble> =>
-    ending(await startZooKeeperEnsemble(options))
+  /** Each test leaves it as it was. */
+  let ensemble: ZooKeeperEnsemble
+  beforeAll(async () => {
+    ensemble = await startZooKeeperEnsemble()
+  })
+  afterAll(() => ensemble?.stop())
 
   describe('the connection is cut in the middle of everything, before the request has arrived and after', () => {
     const cutting = async (): Promise<{ servers: string; address: string; cut: Cut }> => {
-      const ensemble = await start()
       const proxies: CuttingProxy[] = []
       for (const { port } of ensemble.members) proxies.push(ending(await CuttingProxy.start(port)))
       const address = proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')
@@ -68,29 +66,28 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
     const links: TcpProxy[] = []
     // So late that its clients' sessions are over long before it gives its leader up.
     const config = { syncLimit: '100' }
-    const ensemble = await start({ peersOf: firstThroughProxies(links), config })
+    const own = ending(await startZooKeeperEnsemble({ peersOf: firstThroughProxies(links), config }))
     for (const link of links) ending(link)
-    const [follower] = ensemble.members
+    const [follower] = own.members
     expect(await follower?.mode()).toBe('follower')
     // Half of them know no other server.
-    const crowd = new ZooKeeperCrowd([follower?.address ?? '', ensemble.address])
+    const crowd = new ZooKeeperCrowd([follower?.address ?? '', own.address])
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
       for (const link of links) link.mode = 'stall'
       await pass(FREEZE_MS)
       await crowd.granted(30)
       for (const link of links) link.mode = 'pass'
-      await serving(ensemble, 3)
+      await serving(own, 3)
       await crowd.recovered(SESSION_MS)
     }
-    await crowd.judged(ensemble.address)
+    await crowd.judged(own.address)
   })
 
   it.skipIf(noLoss)(
     `three packets in ten are lost${noLoss ? ` (skipped: ${noLoss})` : ''}`,
     { timeout: LIMIT_MS },
     async () => {
-      const ensemble = await start()
       const crowd = new ZooKeeperCrowd([ensemble.address])
       for (let round = 0; round < ROUNDS; round++) {
         await crowd.granted(30)
@@ -108,7 +105,6 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
   )
 
   it('a hold whose time was over while its session lives on keeps nobody waiting', async () => {
-    const ensemble = await start()
     const [member] = ensemble.members
     const proxy = ending(await TcpProxy.start(member?.port ?? 0))
     const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
@@ -124,7 +120,6 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
   })
 
   it('a release that does not get through keeps nobody waiting for longer than that', async () => {
-    const ensemble = await start()
     const [member] = ensemble.members
     const proxy = ending(await CuttingProxy.start(member?.port ?? 0))
     const [unheard, other] = [clientAt(`127.0.0.1:${proxy.port}`, 1), clientAt(ensemble.address, 2)]
@@ -139,7 +134,6 @@ describeOn('zookeeper', 'faults on the way to ZooKeeper', () => {
   })
 
   it('all connections stall, and go on', { timeout: LIMIT_MS }, async () => {
-    const ensemble = await start()
     const proxies: TcpProxy[] = []
     for (const { port } of ensemble.members) proxies.push(ending(await TcpProxy.start(port)))
     const crowd = new ZooKeeperCrowd([proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')])

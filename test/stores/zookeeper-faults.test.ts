@@ -55,7 +55,9 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
     await crowd.judged(ensemble.address)
   })
 
-  it.each(Object.entries(victims))('%s is frozen, and wakes', { timeout: LIMIT_MS }, async (_, choose) => {
+  // The others only in npm run test:faults: the leader is the hardest to do without.
+  const frozen = Object.entries(victims).slice(0, ROUNDS > 1 ? undefined : 1)
+  it.each(frozen)('%s is frozen, and wakes', { timeout: LIMIT_MS }, async (_, choose) => {
     const crowd = new ZooKeeperCrowd([ensemble.address])
     for (let round = 0; round < ROUNDS; round++) {
       await crowd.granted(30)
