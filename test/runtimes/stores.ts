@@ -37,7 +37,7 @@ const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
 const FEW: Share = { part: 1, of: 21 }
 
 const HEAVY: Skips = {
-  '10000 waiters of one process make no call each while they wait, and are served in order':
+  '3000 waiters of one process make no call each while they wait, and are served in order':
     'takes most of a minute',
 }
 

@@ -10,8 +10,8 @@ const CLOSE = 'what a client has ends with its connection, as the session may li
 const SESSION_TIMEOUT = '8s'
 
 const LONG: Skips = {
-  '10000 waiters of one process make no call each while they wait, and are served in order':
-    'ten thousand nodes take most of a minute on a busy machine; npm run test:all runs it',
+  '3000 waiters of one process make no call each while they wait, and are served in order':
+    'three thousand nodes take long on a busy machine; npm run test:all runs it',
 }
 
 export const ZOOKEEPER_LIMITS = {
