@@ -5,7 +5,7 @@ import type { Conflict } from './judge.js'
 /** `npm run test:faults` has more rounds and longer stalls. */
 export const ROUNDS = Number(process.env['HOLDFAST_FAULT_ROUNDS'] ?? 1)
 export const STALL_MS = Number(process.env['HOLDFAST_FAULT_STALL_MS'] ?? 3000)
-export const LIMIT_MS = 60_000 + ROUNDS * 60_000
+export const LIMIT_MS = 180_000 + ROUNDS * 60_000
 
 /**
  * Ends the crowd; fails where something happened that must not, except for the conflicts that the

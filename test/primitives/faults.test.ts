@@ -5,7 +5,7 @@ import { type Actor, Stage } from './stage.js'
 
 const SEEDS = Array.from({ length: Number(process.env['HOLDFAST_SEEDS'] ?? 25) }, (_, index) => index + 1)
 const BAD_MS = 20_000
-const LIMIT_MS = 120_000
+const LIMIT_MS = 300_000
 
 /** Runs the scenario with every seed; a failure names its seed. */
 async function withSeeds(actors: number, scenario: (stage: Stage) => Promise<void>): Promise<void> {

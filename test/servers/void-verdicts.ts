@@ -6,7 +6,7 @@ import { beforeEach, type TestError } from 'vitest'
 
 const LONGEST_PAUSE_MS = 1000
 /** vitest.config.ts has the same number, as vitest reads it before this file can act. */
-const REPEATS = 2
+const REPEATS = 3
 const TICK_MS = 100
 /** Less is no pause: timers are never exact. */
 const SHORTEST_PAUSE_MS = 50

@@ -14,7 +14,7 @@ import './cases/steal.js'
 /** `npm run test:all`: every case on every store. */
 const isAll = process.env['HOLDFAST_TEST_ALL'] === '1'
 /** Only ends what hangs. The long runs have many rounds. */
-const LIMIT_MS = 60_000 * Math.max(1, Number(process.env['HOLDFAST_ORDER_ROUNDS'] ?? 0))
+const LIMIT_MS = 180_000 * Math.max(1, Number(process.env['HOLDFAST_ORDER_ROUNDS'] ?? 0))
 
 /** Declares every case, or each so-many-th: the server stores share what the suite has time for. */
 export function runOn(kind: string, newSite: () => Site, { part = 0, of = 1 } = {}): void {

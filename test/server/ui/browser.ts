@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { find } from '../../../scripts/servers.mjs'
 
 /** What the page can do within this time; a hang takes longer. */
-export const PATIENCE_MS = 20_000
+export const PATIENCE_MS = 60_000
 
 /** A page, and what the browser has complained about: errors, violations of the policy. */
 export interface Visit {

@@ -59,7 +59,7 @@ const PICTURES: readonly Picture[] = [
 describeOn('chromium', 'the pictures of the documentation', () => {
   withChromium()
 
-  it('are taken of real contention', { timeout: CONTENTION_MS + 120_000 }, async () => {
+  it('are taken of real contention', { timeout: CONTENTION_MS + 300_000 }, async () => {
     const folder = FOLDER ?? mkdtempSync(join(tmpdir(), 'holdfast-pictures-'))
     if (!FOLDER) onTestFinished(() => rmSync(folder, { recursive: true }))
     mkdirSync(folder, { recursive: true })

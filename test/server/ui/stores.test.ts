@@ -14,7 +14,7 @@ import { visit, withChromium } from './browser.js'
 import { type Contention, contend, World } from './world.js'
 
 /** Starts a server, a browser and five clients: a busy machine needs its time for it. */
-const HANG_MS = 180_000
+const HANG_MS = 600_000
 
 interface Given {
   readonly url: string
