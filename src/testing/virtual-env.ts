@@ -19,6 +19,15 @@ const MOST_IDLE_TURNS = 10
 /** Steps of the world in one turn of the real event loop. */
 const STEPS_PER_TURN = 64
 
+/** Somebody lets time pass, to a moment or until something is done. */
+interface Wait {
+  readonly endMs: number
+  isDone(): boolean
+  /** It fails at `endMs`, when it has waited for so long. null: it ends well then. */
+  readonly limitMs: number | null
+  end(error?: unknown): void
+}
+
 /**
  * A world with its own time. Nothing in it waits: time jumps from event to event, so that hours of
  * simulated work take seconds, and the same seed gives the same history.
@@ -41,6 +50,11 @@ export class VirtualWorld {
   readonly #events = new EventQueue()
   readonly #random: () => number
   readonly #names = new Set<string>()
+  /** Those who let time pass. */
+  readonly #waits: Wait[] = []
+  #isTurning = false
+  /** Turns of the real event loop in a row in which nothing happened. */
+  #idleTurns = 0
   #timeMs = 0
   #firedAtThisMoment = 0
 
@@ -96,13 +110,8 @@ export class VirtualWorld {
    * Lets time pass until then: fires what is due in order, and lets every promise reaction settle
    * before the next event.
    */
-  async run(untilMs: number): Promise<void> {
-    await turns(() => {
-      const event = this.#next(untilMs)
-      if (event) this.#fire(event)
-      return event !== undefined
-    })
-    this.#timeMs = Math.max(this.#timeMs, untilMs)
+  run(untilMs: number): Promise<void> {
+    return this.#wait({ endMs: untilMs, isDone: () => false, limitMs: null })
   }
 
   /**
@@ -115,20 +124,65 @@ export class VirtualWorld {
       isPending = false
     }
     promise.then(note, note)
-    const endMs = this.#timeMs + limitMs
-    let idle = 0
-    await turns(() => {
-      if (!isPending) return false
-      const event = this.#next(endMs)
-      idle = event ? 0 : idle + 1
-      // Where one wait is inside another, the inner one has fired the last event, and takes a turn
-      // or two to return.
-      if (idle > MOST_IDLE_TURNS)
-        throw new Error(`The promise has not settled within ${limitMs} ms of virtual time`)
-      if (event) this.#fire(event)
-      return true
-    })
+    await this.#wait({ endMs: this.#timeMs + limitMs, isDone: () => !isPending, limitMs })
     return promise
+  }
+
+  #wait(wait: Omit<Wait, 'end'>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = (error?: unknown): void => (error === undefined ? resolve() : reject(error))
+      this.#waits.push({ ...wait, end })
+      this.#idleTurns = 0
+      if (!this.#isTurning) this.#planTurn()
+    })
+  }
+
+  /**
+   * Many steps in one turn of the real event loop, which takes longer than most steps. Before each
+   * step every promise reaction has run, however long the chain, and a rejection that nobody handled
+   * has been reported: Node does that between two immediates.
+   */
+  #planTurn(): void {
+    this.#isTurning = this.#waits.length > 0
+    if (!this.#isTurning) return
+    let isIdle = false
+    const step = (): void => {
+      if (!isIdle && this.#waits.length > 0) isIdle = !this.#step()
+    }
+    for (let index = 0; index < STEPS_PER_TURN; index++) setImmediate(step)
+    setImmediate(() => this.#planTurn())
+  }
+
+  /** Whether anything happened. */
+  #step(): boolean {
+    const done = this.#waits.find((wait) => wait.isDone())
+    if (done) return this.#end(done)
+    // Nobody finds that more time has passed than it asked for.
+    const first = this.#waits.reduce((one, other) => (other.endMs < one.endMs ? other : one))
+    try {
+      const event = this.#next(first.endMs)
+      if (event) {
+        this.#idleTurns = 0
+        this.#fire(event)
+        return true
+      }
+    } catch (error) {
+      return this.#end(this.#waits.at(-1), error)
+    }
+    const { endMs, limitMs } = first
+    if (limitMs === null) {
+      this.#timeMs = Math.max(this.#timeMs, endMs)
+      return this.#end(first)
+    }
+    // Something that is not of this world may still settle the promise.
+    if (this.#idleTurns++ < MOST_IDLE_TURNS) return false
+    return this.#end(first, new Error(`The promise has not settled within ${limitMs} ms of virtual time`))
+  }
+
+  #end(wait: Wait | undefined, error?: unknown): true {
+    if (wait) this.#waits.splice(this.#waits.indexOf(wait), 1)
+    wait?.end(error)
+    return true
   }
 
   #next(untilMs: number): VirtualEvent | undefined {
@@ -153,32 +207,4 @@ export class VirtualWorld {
     if (this.#firedAtThisMoment > MOST_AT_ONE_MOMENT)
       throw new Error(`More than ${MOST_AT_ONE_MOMENT} events at ${timeMs} ms: something spins`)
   }
-}
-
-/**
- * Takes step after step until one says that it was the last. Before each step every promise
- * reaction has run, however long the chain, and a rejection that nobody handled has been reported:
- * Node does that between two immediates. Many are planned at once, because a turn of the real event
- * loop takes longer than most steps.
- */
-function turns(step: () => boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let isOver = false
-    const turn = (): void => {
-      if (isOver) return
-      try {
-        if (step()) return
-        resolve()
-      } catch (error) {
-        reject(error)
-      }
-      isOver = true
-    }
-    const plan = (): void => {
-      if (isOver) return
-      for (let index = 0; index < STEPS_PER_TURN; index++) setImmediate(turn)
-      setImmediate(plan)
-    }
-    plan()
-  })
 }

@@ -74,6 +74,34 @@ describe('virtual time', () => {
     await expect(world.until(new Promise(() => {}), 50)).rejects.toThrow('has not settled within 50 ms')
   })
 
+  it('lets time pass no further than the shortest wait says', async () => {
+    const world = new VirtualWorld({ seed: 1 })
+    const fired: number[] = []
+    for (let ms = 1; ms <= 500; ms++) world.after(ms, () => fired.push(ms))
+    const work = async (): Promise<void> => {
+      await world.run(100)
+      expect([world.timeMs, fired.length]).toEqual([100, 100])
+      await world.until(world.run(world.timeMs + 100))
+      expect([world.timeMs, fired.length]).toEqual([200, 200])
+    }
+    await world.until(work())
+    expect(fired).toHaveLength(200)
+  })
+
+  it('lets one wait end while another one goes on', async () => {
+    const world = new VirtualWorld({ seed: 1 })
+    const early = new Promise<void>((resolve) => world.after(10, resolve))
+    const outer = world.until(early).then(() => world.after(5, () => done()))
+    let done = (): void => {}
+    const late = new Promise<void>((resolve) => {
+      done = resolve
+    })
+    const passed = world.run(10)
+    await world.until(late, 1000)
+    await Promise.all([outer, passed])
+    expect(world.timeMs).toBe(15)
+  })
+
   it('notices a loop that never lets time go on', async () => {
     const [world, env] = worldWith('a') as [VirtualWorld, VirtualProcess]
     const spin = (): void => void env.timer(0, spin, keep)
