@@ -1,3 +1,5 @@
+import { type Env, systemEnv } from '../../src/base/env.js'
+import { FLOOR_SKEW_MS } from '../../src/contract/constants.js'
 import type { Store } from '../../src/contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
 import { quorum } from '../../src/stores/quorum/index.js'
@@ -22,8 +24,13 @@ export interface Actor {
   readonly way: InterceptedStore
 }
 
+/**
+ * Ahead of the members, so that all of them grant with the fence that the client asks for, however
+ * late they are. Where their fences differ, they are asked once more, and notice what has lapsed.
+ */
+const AHEAD: Env = { ...systemEnv, wallMs: () => systemEnv.wallMs() + FLOOR_SKEW_MS / 2 }
 /** No member is left alone because a scenario holds up its answers. */
-const PATIENT = { memberTimeout: '30s' } as const
+const PATIENT = { memberTimeout: '30s', env: AHEAD } as const
 
 /** Clients on one store, or on a quorum of several, with or without a planted bug. */
 export class Stage {
