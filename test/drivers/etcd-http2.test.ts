@@ -111,6 +111,23 @@ describe("the client for etcd at a server of Node's for HTTP/2", () => {
     expect(most).toBe(2)
   })
 
+  it('ends a call before it opens the one that waited for its place', async () => {
+    const server = await start({ settings: { maxConcurrentStreams: 1 } })
+    const etcd = client(server.address)
+    await etcd.get('a')
+    const isWatched = new Promise<void>((resolve) => {
+      server.onOpen = (_, path) => {
+        if (path.endsWith('/Watch')) resolve()
+      }
+    })
+    const stop = etcd.watch({ key: 'a', from: 1, onEvents: () => {}, onCompacted: () => {} })
+    await isWatched
+    const waiting = etcd.get('a')
+    stop()
+    expect(await waiting).toBe(null)
+    expect(server.sessions).toHaveLength(1)
+  })
+
   it('sends again what the server has surely not looked at when it ends the connection', async () => {
     const server = await start()
     const seen: string[] = []

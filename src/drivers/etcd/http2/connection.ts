@@ -117,8 +117,9 @@ export class Http2Connection {
   /** Ends a stream; its listener hears nothing more. */
   cancel(stream: Http2Stream): void {
     if (this.#waiting.delete(stream) || !this.#streams.has(stream.id)) return
-    this.#remove(stream)
+    // First: until then the server counts it, and would refuse the one that takes its place.
     this.#socket.write(numberFrame(FrameType.reset, stream.id, Code.cancel))
+    this.#remove(stream)
   }
 
   /** Asks the server for a sign of life. */
