@@ -101,6 +101,13 @@ describeOn('memcached', 'the client of memcached', () => {
     expect((await client.meta('mg big v\r\n')).status).toBe('EN')
   })
 
+  it('lists the keys although another application has one that is no UTF-8', async () => {
+    const client = clientOf(server.port)
+    await client.meta('ms k\u00e4se 1\r\na\r\n')
+    await client.meta('ms bread 1\r\na\r\n')
+    expect(await client.keys()).toContain('bread')
+  })
+
   it('ends the connection after a command that the server does not understand', async () => {
     let losses = 0
     const client = clientOf(server.port, { onLoss: () => losses++ })

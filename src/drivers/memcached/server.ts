@@ -80,7 +80,7 @@ export class MemcachedServer {
       const { login } = this.#options
       if (login) await this.#logIn(link, login)
       const lines = await link.list('lru_crawler metadump hash\r\n')
-      return lines.map((line) => decodeURIComponent(/^key=(\S*)/.exec(line)?.[1] ?? ''))
+      return lines.map((line) => decodeKey(/^key=(\S*)/.exec(line)?.[1] ?? ''))
     } finally {
       link.end(this.#closedError())
     }
@@ -119,6 +119,15 @@ export class MemcachedServer {
 
   #closedError(): MemcachedError {
     return new MemcachedError('CLOSED', `The client of ${this.name} is closed`)
+  }
+}
+
+/** Keys of other applications may be any bytes. Those stay as the server writes them. */
+function decodeKey(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }
 
