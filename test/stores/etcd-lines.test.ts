@@ -84,6 +84,33 @@ function loseNextClaim(): { deliver(address: string): Promise<boolean> } {
   }
 }
 
+/** The answer to the next claim is kept back until `deliver` is called. `isHere`: it has come. */
+function keepNextAnswer(): { deliver(): void; readonly isHere: Promise<void> } {
+  const { transaction } = EtcdClient.prototype
+  let [deliver, arrive] = [() => {}, () => {}]
+  const delivered = new Promise<void>((resolve) => {
+    deliver = resolve
+  })
+  const isHere = new Promise<void>((resolve) => {
+    arrive = resolve
+  })
+  let isKept = false
+  const spy = vi.spyOn(EtcdClient.prototype, 'transaction').mockImplementation(async function (
+    this: EtcdClient,
+    request,
+  ) {
+    const isNext = !isKept && request.compare !== undefined
+    isKept ||= isNext
+    const answer = await transaction.call(this, request)
+    if (!isNext) return answer
+    arrive()
+    await delivered
+    return answer
+  })
+  endings.push(() => spy.mockRestore())
+  return { deliver, isHere }
+}
+
 /** Returns what lets no watch tell of anything any more. */
 function silenceableWatches(): () => void {
   const { watch } = EtcdClient.prototype
@@ -256,6 +283,28 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     expect(await holders()).toEqual(['thief'])
     await thief.connection.release('door', 'thief')
     await eventually('the grant', () => has(robbed, 'granted', 'again'))
+  })
+
+  it('a claim that is broken before its answer has come does not hold', async () => {
+    const [ours, other] = [near(), near()]
+    await other.claim('first')
+    await ours.claim('waits')
+    await other.connection.release('door', 'first')
+    await eventually('the grant', () => has(ours, 'granted', 'waits'))
+    // What it watches comes in one stream: after this, the watch has told of all that was before.
+    await ours.connection.read('news', true)
+    const answer = keepNextAnswer()
+    const claimed = ours.claim('late')
+    claimed.catch(() => {})
+    await answer.isHere
+    await ours.connection.release('door', 'waits')
+    expect(await other.connection.evict('door', null)).toMatchObject([{ id: 'late' }])
+    await other.connection.write({ key: 'news', expect: null, value: '', retentionMs: null })
+    await eventually('the news', () => ours.pushes.some(({ type }) => type === 'state'))
+    answer.deliver()
+    await expect(claimed).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(await other.claim('next')).toMatchObject({ status: 'granted' })
+    expect(await ours.claim('late')).toMatchObject({ status: 'waiting' })
   })
 
   it('a lock that is taken again and again has the same key each time, and a greater fence', async () => {

@@ -86,10 +86,13 @@ export class EtcdLine {
     const before = this.#own.get(row.key)
     if (before !== claim) before?.lose()
     this.#own.set(row.key, claim)
+    const known = this.rows.get(row.key)
+    // The watch, or a read, was faster than the answer, and knows what became of the key since.
+    if (row.modRevision <= this.revision && !claim.owns(known)) return claim.lose()
     // Only a key that is new. What this client changes or removes is taken from the servers, in the
     // order of all changes: a mixture of old and new, such as an old capacity, may let one too many
     // in.
-    if (!this.rows.get(row.key)) this.rows.put(row)
+    if (!known) this.rows.put(row)
   }
 
   /** This client has removed the key. */
