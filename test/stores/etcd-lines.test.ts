@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
@@ -109,6 +111,12 @@ function keepNextAnswer(): { deliver(): void; readonly isHere: Promise<void> } {
   })
   endings.push(() => spy.mockRestore())
   return { deliver, isHere }
+}
+
+/** Makes the garbage collection of V8 callable, and runs it. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
 }
 
 /** Returns what lets no watch tell of anything any more. */
@@ -305,6 +313,23 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     await expect(claimed).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     expect(await other.claim('next')).toMatchObject({ status: 'granted' })
     expect(await ours.claim('late')).toMatchObject({ status: 'waiting' })
+  })
+
+  it('keeps nothing of the claims that have left a line in which another one stays', async () => {
+    const ours = near()
+    // Long enough that the keys would show.
+    const shared = { resource: 'x'.repeat(50_000), permits: 1 }
+    await ours.claim('stays', shared)
+    const cycle = async (count: number): Promise<number> => {
+      for (let number = 0; number < count; number++) {
+        await ours.claim('goes', shared)
+        await ours.connection.release(shared.resource, 'goes')
+      }
+      collectGarbage()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await cycle(50)
+    expect((await cycle(300)) - before).toBeLessThan(5e6)
   })
 
   it('a lock that is taken again and again has the same key each time, and a greater fence', async () => {

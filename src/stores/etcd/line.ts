@@ -98,7 +98,8 @@ export class EtcdLine {
   /** This client has removed the key. */
   remove(claim: EtcdClaim, key: string): void {
     this.forget(claim, key)
-    this.#removed.add(key)
+    // The watch may have told of it already.
+    if (this.rows.get(key)) this.#removed.add(key)
   }
 
   /** Whether a claim that came up to that revision is in line, besides the one with that key. */
