@@ -332,6 +332,19 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     expect((await cycle(300)) - before).toBeLessThan(5e6)
   })
 
+  it.each(['claim', 'release'])(
+    'a claim and a release that leave together are both known: %s first',
+    async (order) => {
+      const ours = near()
+      await ours.claim('first')
+      const claim = (): Promise<ClaimReply> => ours.claim('next')
+      const release = async (): Promise<boolean> => ours.connection.release('door', 'first')
+      const calls = order === 'claim' ? [claim(), release()] : [release(), claim()]
+      const [reply] = (await Promise.all(calls)).filter((one) => typeof one === 'object')
+      if (reply?.status !== 'granted') await eventually('the grant', () => has(ours, 'granted', 'next'))
+    },
+  )
+
   it('a lock that is taken again and again has the same key each time, and a greater fence', async () => {
     const ours = near()
     const seen: { key: string; fence: number }[] = []

@@ -38,6 +38,8 @@ export class TransactionBatch {
     this.#entries = []
     const [only] = entries
     if (entries.length === 1 && only) return this.#sendAlone(only)
+    // What is read has the revision of the whole: it has to show what the others change.
+    entries.sort((one, other) => Number(reads(one)) - Number(reads(other)))
     for (let from = 0; from < entries.length; from += MOST_IN_ONE)
       void this.#sendTogether(entries.slice(from, from + MOST_IN_ONE))
   }
@@ -67,4 +69,8 @@ export class TransactionBatch {
         reject,
       )
   }
+}
+
+function reads({ transaction }: Entry): boolean {
+  return transaction.success.some(({ type }) => type === 'range')
 }
