@@ -14,6 +14,7 @@ class LeavingClaim implements SessionClaim {
   readonly key: string
   attempts = 0
   failures = 0
+  isLost = false
 
   constructor(request: ClaimRequest, key: string, now: number) {
     this.expiry = new ClaimExpiry(request, now)
@@ -32,7 +33,9 @@ class LeavingClaim implements SessionClaim {
     return true
   }
 
-  lose(): void {}
+  lose(): void {
+    this.isLost = true
+  }
 }
 
 function tableIn(world: VirtualWorld): { claims: LeavingClaim[]; table: ClaimTable<LeavingClaim> } {
@@ -64,4 +67,14 @@ it('tries again until a claim is removed', async () => {
   await world.run(2000)
   expect(claims.map(({ attempts }) => attempts)).toEqual(claims.map(() => 3))
   expect(table.hasLeftovers).toBe(false)
+})
+
+it('loses with the session what could not be removed before', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const { claims, table } = tableIn(world)
+  for (const claim of claims) claim.failures = Infinity
+  await world.run(2000)
+  expect(claims.every(({ attempts }) => attempts > 0)).toBe(true)
+  table.loseAll()
+  expect(claims.every(({ isLost }) => isLost)).toBe(true)
 })

@@ -133,8 +133,9 @@ export class ClaimTable<C extends SessionClaim> {
 
   /** The session has ended, and all nodes with it. */
   loseAll(): void {
+    // Those that could not be removed, too: they let go of what they use of their lines.
+    for (const claim of [...this.#leftovers, ...this]) claim.lose()
     this.#leftovers.clear()
-    for (const claim of this) claim.lose()
     this.#claims.clear()
   }
 
