@@ -183,6 +183,17 @@ describeOn('memcached', 'the client of memcached', () => {
     await expect(wrong.meta('mn\r\n')).rejects.toThrow(/authenti/)
   })
 
+  it('leaves a connection on which the length of a value cannot be read', async () => {
+    let connections = 0
+    const port = await portOf((socket) => {
+      const reply = connections++ === 0 ? 'VA x c1\r\n' : 'EN\r\n'
+      socket.on('error', () => {}).on('data', () => socket.write(reply))
+    })
+    const client = clientOf(port)
+    await expect(client.meta('mg a c v\r\n')).rejects.toMatchObject({ code: 'REFUSED' })
+    expect((await client.meta('mg a c v\r\n')).status).toBe('EN')
+  })
+
   it('says who does not answer', async () => {
     const closed = await refusingPort()
     await expect(clientOf(closed).meta('mn\r\n')).rejects.toThrow(`127.0.0.1:${closed}`)
@@ -190,8 +201,13 @@ describeOn('memcached', 'the client of memcached', () => {
 })
 
 /** A port whose connections end at once. */
-async function refusingPort(): Promise<number> {
-  const listener: Server = createServer((socket: Socket) => socket.destroy()).listen(0, '127.0.0.1')
+function refusingPort(): Promise<number> {
+  return portOf((socket) => socket.destroy())
+}
+
+/** A port with that server for each connection. */
+async function portOf(serve: (socket: Socket) => void): Promise<number> {
+  const listener: Server = createServer(serve).listen(0, '127.0.0.1')
   onTestFinished(() => void listener.close())
   await new Promise((resolve) => listener.once('listening', resolve))
   const address = listener.address()

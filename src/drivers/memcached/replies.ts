@@ -61,7 +61,10 @@ export class ReplyReader {
     const word = line.indexOf(' ')
     const status = word < 0 ? line : line.slice(0, word)
     if (status !== 'VA') return isFailure(status) ? { failure: line } : { status, cas, value: '' }
-    const end = this.#at + Number.parseInt(line.slice(3), 10)
+    const bytes = Number.parseInt(line.slice(3), 10)
+    // What follows cannot be told apart: the connection ends.
+    if (!(bytes >= 0)) return { failure: line }
+    const end = this.#at + bytes
     if (end + CRLF_BYTES > this.#buffer.length) {
       this.#at = start
       return null
