@@ -50,7 +50,7 @@ export class VirtualWorld {
   readonly #events = new EventQueue()
   readonly #random: () => number
   readonly #names = new Set<string>()
-  /** Those who let time pass. */
+  /** Each of them lets time pass. */
   readonly #waits: Wait[] = []
   #isTurning = false
   /** Turns of the real event loop in a row in which nothing happened. */
@@ -139,8 +139,8 @@ export class VirtualWorld {
 
   /**
    * Many steps in one turn of the real event loop, which takes longer than most steps. Before each
-   * step every promise reaction has run, however long the chain, and a rejection that nobody handled
-   * has been reported: Node does that between two immediates.
+   * step every promise reaction has run, however long the chain, and a rejection that nobody
+   * handled has been reported: Node does that between two immediates.
    */
   #planTurn(): void {
     this.#isTurning = this.#waits.length > 0
