@@ -5,14 +5,14 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { deferred } from '../../src/base/deferred.js'
 import { type Env, systemEnv } from '../../src/base/env.js'
 import { HoldfastError } from '../../src/base/errors.js'
-import type { Store } from '../../src/contract/store.js'
+import type { Beat, Store } from '../../src/contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { type QuorumOptions, quorum } from '../../src/stores/quorum/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
-import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
+import { type Call, InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 const opened: Holdfast[] = []
@@ -48,6 +48,11 @@ async function failureOf(work: () => unknown): Promise<HoldfastError> {
 }
 
 /** How often the members were called by that method. */
+/** It asks a member to take a fence that another one gave. */
+function isRaise({ method, about }: Call): boolean {
+  return method === 'pulse' && (about as Beat[]).some(({ fences }) => fences !== undefined)
+}
+
 function counts(members: readonly InterceptedStore[], method: 'claim' | 'pulse' | 'release'): number[] {
   return members.map((member) => member.count(method))
 }
@@ -172,6 +177,32 @@ describe('a grant of a quorum', () => {
     expect(counts(members, 'claim')).toEqual([2, 2, 2])
     expect(counts(members, 'pulse')).toEqual([0, 0, 0])
     expect(counts(members, 'release')).toEqual([2, 2, 2])
+  })
+
+  it('takes one round trip also where members are far away', async () => {
+    const world = new VirtualWorld({ seed: 1 })
+    const network = world.env({ name: 'network' })
+    const members = [20, 50, 80].map((ms) => {
+      const member = new InterceptedStore(memory({ env: world.env({ name: `${ms} ms away` }) }))
+      const travel = (): Promise<void> =>
+        new Promise((resolve) => void network.timer(ms, resolve, { keepAlive: true }))
+      member.around = async (_call, go) => {
+        await travel()
+        const reply = await go()
+        await travel()
+        return reply
+      }
+      return member
+    })
+    const env = world.env({ name: 'client' })
+    const locks = new Holdfast(quorum(members, { env }), { env })
+    await world.until(locks.ping())
+    const raises = (): number => members.flatMap(({ calls }) => calls.filter(isRaise)).length
+    await world.until(locks.mutex('door').run(() => {}))
+    const before = raises()
+    for (let round = 0; round < 20; round++) await world.until(locks.mutex('door').run(() => {}))
+    expect(raises()).toBe(before)
+    await world.until(locks.close({ drain: 0 }))
   })
 
   it('is agreed on by a second round where their clocks are apart', async () => {

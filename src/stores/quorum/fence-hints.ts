@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 
-/** Covers the way to a member, and clocks that are a little apart. */
+/** Covers the way to a near member, and clocks that are a little apart. */
 const FIRST_LEAD_US = 20_000
 /**
  * Fences are never much further ahead of the members' clocks. A member that has lost its data
@@ -22,9 +22,13 @@ export class FenceHints {
     this.#env = env
   }
 
-  /** The `floor` for a claim, whose client has seen fences up to `seen`. */
-  floor(seen: number): number {
-    return Math.max(seen, this.#wallUs() + this.#leadUs)
+  /**
+   * The `floor` for a claim, whose client has seen fences up to `seen`. It arrives at every member
+   * within `onWayMs`.
+   */
+  floor(seen: number, onWayMs: number): number {
+    const onWayUs = Math.ceil(Math.min(onWayMs, LONGEST_LEAD_MS) * 1000)
+    return Math.max(seen, this.#wallUs() + Math.max(this.#leadUs, onWayUs))
   }
 
   /** All members gave the same fence. */

@@ -140,10 +140,14 @@ export class Members {
     })
   }
 
+  /** The round trip to the slowest member. */
+  get slowestMs(): number {
+    return this.up.reduce((most, { latencyMs }) => Math.max(most, latencyMs), 0)
+  }
+
   /** At least so long, or a few round trips where members are slow. */
   roundTripsMs(leastMs: number): number {
-    const slowest = this.up.reduce((most, { latencyMs }) => Math.max(most, latencyMs), 0)
-    return Math.max(leastMs, 3 * slowest)
+    return Math.max(leastMs, 3 * this.slowestMs)
   }
 
   /** How long to wait for the others after a majority has answered what was sent then. */

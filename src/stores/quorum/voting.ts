@@ -39,7 +39,8 @@ export class Voting {
   /** Asks members for the claim, all with one floor. */
   ask(questions: readonly Question[]): void {
     const { context, request, endFence } = this.#claim
-    const floor = context.hints.floor(Math.max(request.floor, endFence))
+    const seen = Math.max(request.floor, endFence)
+    const floor = context.hints.floor(seen, context.members.slowestMs)
     const sentAt = context.env.now()
     for (const { vote } of questions) {
       // An earlier call may have arrived although its answer did not.
