@@ -3,7 +3,7 @@ import { createClient } from 'redis'
 import { expect, it, onTestFinished } from 'vitest'
 import { type Hold, Holdfast } from '../../src/index.js'
 import { redis } from '../../src/stores/redis/index.js'
-import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, now, pass } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
@@ -205,6 +205,24 @@ describeOn('redis', 'the Redis store', () => {
       expect((await locks.mutex('after').acquire()).isValid).toBe(true)
       expect(hold.isValid).toBe(true)
       expect(await hold.release()).toBe(true)
+    },
+  )
+
+  it.each(['ioredis', 'redis', 'iovalkey'] as const)(
+    'gives up a connection that is accepted and never answered: %s',
+    async (driver) => {
+      const live = await server()
+      const proxy = await TcpProxy.start(live.port)
+      onTestFinished(() => proxy.stop())
+      proxy.mode = 'stall'
+      await using locks = new Holdfast(redis(`redis://127.0.0.1:${proxy.port}`, { driver }), {
+        storeTimeout: '30s',
+      })
+      const asking = locks.mutex('door').acquire()
+      await eventually('a connection', () => proxy.openConnections > 0)
+      proxy.drop()
+      proxy.mode = 'pass'
+      expect((await inTime('a hold', asking)).isValid).toBe(true)
     },
   )
 

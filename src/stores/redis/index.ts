@@ -105,7 +105,7 @@ export function redis(urlOrClient: string | RedisClient, options: RedisOptions =
   const address = typeof urlOrClient === 'string' ? withOptions(parseAddress(urlOrClient), options) : null
   if (!address && options.driver !== undefined)
     throw invalid('driver applies only to a URL; a client of your own is used as it is')
-  const openDriver = opener(address ?? urlOrClient)
+  const openDriver = opener(address ?? urlOrClient, options.env ?? systemEnv)
   const retention = options.retention ?? address?.retention ?? '1m'
   const backend = new RedisBackend({
     openDriver,
@@ -196,12 +196,12 @@ function isCluster(client: unknown): boolean {
   return typeof nodes === 'function' || typeof nodeClient === 'function'
 }
 
-function opener(from: RedisAddress | string | RedisClient): () => Promise<RedisDriver> {
+function opener(from: RedisAddress | string | RedisClient, env: Env): () => Promise<RedisDriver> {
   if (typeof from !== 'object' || from === null)
     throw invalid(
       'redis() takes a URL, such as redis://localhost:6379, or a client of ioredis, redis or iovalkey',
     )
-  if ('kind' in from) return () => openAddress(from)
+  if ('kind' in from) return () => openAddress(from, env)
   const driverOf = driverOpener(from)
   return async () => driverOf()
 }

@@ -1,3 +1,6 @@
+import { deferred } from '../../base/deferred.js'
+import type { Env } from '../../base/env.js'
+import { nothing } from '../../base/nothing.js'
 import type { Loader } from '../../drivers/packages.js'
 import { loadPackage, moduleWith } from '../shared/packages.js'
 import type { RedisAddress } from './address.js'
@@ -37,6 +40,9 @@ const LOADERS: Readonly<Record<PackageName, Loader>> = {
 }
 export const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
+/** A server that accepts a connection and answers nothing on it is given up after this time. */
+const OPEN_WITHIN_MS = 10_000
+
 interface IoredisModule {
   readonly Redis: new (options: object) => IoredisClient
   readonly Cluster: new (nodes: readonly object[], options: object) => IoredisCluster
@@ -48,12 +54,12 @@ interface NodeRedisModule {
 }
 
 /** Opens what a URL names, by the named package or the first that is installed. */
-export async function openAddress(address: RedisAddress): Promise<RedisDriver> {
+export async function openAddress(address: RedisAddress, env: Env): Promise<RedisDriver> {
   const wanted = { loaders: LOADERS, name: address.driver, what: 'Redis client', store: 'redis' }
   const { name, module } = await loadPackage(wanted)
   return name === 'redis'
-    ? openNodeRedis(moduleWith('createClient', module), address)
-    : openIoredis(moduleWith('Redis', module), address)
+    ? openNodeRedis(moduleWith('createClient', module), address, env)
+    : openIoredis(moduleWith('Redis', module), address, env)
 }
 
 /**
@@ -70,7 +76,11 @@ const IOREDIS_OPTIONS = {
   disconnectTimeout: DISCONNECT_WITHIN_MS,
 }
 
-async function openIoredis({ Redis, Cluster }: IoredisModule, address: RedisAddress): Promise<RedisDriver> {
+async function openIoredis(
+  { Redis, Cluster }: IoredisModule,
+  address: RedisAddress,
+  env: Env,
+): Promise<RedisDriver> {
   const { kind, nodes, tls, username, password, database } = address
   const login = {
     ...(username === undefined ? {} : { username }),
@@ -96,11 +106,11 @@ async function openIoredis({ Redis, Cluster }: IoredisModule, address: RedisAddr
             : nodes[0]),
         })
   const driver = new IoredisDriver(client, true)
-  await connected(client, driver, address)
+  await connected(client, driver, address, env)
   return driver
 }
 
-async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Promise<RedisDriver> {
+async function openNodeRedis(module: NodeRedisModule, address: RedisAddress, env: Env): Promise<RedisDriver> {
   const { kind, nodes, tls, username, password, database } = address
   const options = {
     ...(username === undefined ? {} : { username }),
@@ -122,7 +132,7 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress): Pr
           socket: { ...socket, ...(await serverOf(module, address)), reconnectStrategy: false },
         })
   const driver = new NodeRedisDriver(client, true)
-  await connected(client, driver, address)
+  await connected(client, driver, address, env)
   return driver
 }
 
@@ -177,14 +187,19 @@ async function connected(
   client: Pick<IoredisClient, 'on' | 'connect'>,
   driver: RedisDriver,
   { kind, tls }: RedisAddress,
+  env: Env,
 ): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
     client.on('error', (error: Error) => reject(error))
   })
   failed.catch(() => {})
+  const silent = deferred<never>()
+  const onSilence = (): void => silent.reject(new Error(`no answer within ${OPEN_WITHIN_MS} ms`))
+  // A Cluster has limits of its own, since it goes from node to node.
+  const cancel = kind === 'cluster' ? nothing : env.timer(OPEN_WITHIN_MS, onSilence, { keepAlive: false })
   try {
     // One of several nodes may be dead: then only the client knows whether another one will do.
-    await (kind === 'single' ? Promise.race([failed, client.connect()]) : client.connect())
+    await Promise.race([silent.promise, client.connect(), ...(kind === 'single' ? [failed] : [])])
   } catch (error) {
     await driver.close().catch(() => {})
     // The client's own word for it is "Connection is closed"; what led to that is in the event,
@@ -192,6 +207,8 @@ async function connected(
     throw await Promise.race([failed.catch((reason) => reason), Promise.resolve(error)]).then((reason) =>
       asFailure(reason, tls),
     )
+  } finally {
+    cancel()
   }
 }
 
