@@ -5,6 +5,7 @@ import { Holdfast, type HoldfastOptions } from '../../src/index.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { eventually, inTime, settled } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
 
 /** No pulse comes in time: what comes was told. */
@@ -88,6 +89,20 @@ describeOn('redis', 'the connections of the Redis store', () => {
         await master.dropClients()
         expect(await inTime('its release', hold.release())).toBe(true)
       }
+    },
+  )
+
+  it.each(['ioredis', 'redis'] as const)(
+    'leaves the connection that waits for replicas when nothing comes through it any more: %s',
+    async (driver) => {
+      const master = await replicated()
+      const proxy = await TcpProxy.start(master.port)
+      onTestFinished(() => proxy.stop())
+      const store = redis(`redis://127.0.0.1:${proxy.port}`, { driver, replicas: 1 })
+      const locks = closing(new Holdfast(store, { storeTimeout: '30s' }))
+      await locks.mutex('before').run(() => {})
+      proxy.drop()
+      expect((await inTime('a hold', locks.mutex('after').acquire())).isValid).toBe(true)
     },
   )
 })

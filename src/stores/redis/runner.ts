@@ -101,7 +101,8 @@ export class RedisRunner {
       void driver.close()
     }
     this.#abandon = abandon
-    this.#silence = new Silence(this.#options.env, abandon)
+    const { env, replicas } = this.#options
+    this.#silence = new Silence(env, abandon, replicas?.timeoutMs ?? 0)
     void ended.then(abandon)
   }
 
@@ -169,7 +170,9 @@ export class RedisRunner {
 
   async runDurably(scripts: Scripts, keys: readonly string[], args: readonly string[], wanted: Replicas) {
     const driver = this.driver ?? (await this.open())
-    return driver.runDurably(this.#scriptOf(scripts), keys, this.#withConstants(args), wanted)
+    const answer = driver.runDurably(this.#scriptOf(scripts), keys, this.#withConstants(args), wanted)
+    this.#silence?.watch(answer)
+    return answer
   }
 
   /** Asks every master, over the connection for commands. */

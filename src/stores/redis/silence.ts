@@ -12,6 +12,7 @@ const READING_MS = 100
 export class Silence {
   readonly #env: Env
   readonly #onSilent: () => void
+  readonly #periodMs: number
   #pending = 0
   #answers = 0
   /** How many answers there were at the last check, if a call was pending then. */
@@ -22,9 +23,11 @@ export class Silence {
     this.#answers++
   }
 
-  constructor(env: Env, onSilent: () => void) {
+  /** `longestMs`: how long the server itself may take for an answer. */
+  constructor(env: Env, onSilent: () => void, longestMs: number) {
     this.#env = env
     this.#onSilent = onSilent
+    this.#periodMs = PERIOD_MS + longestMs
     this.#cancel = this.#checkLater()
   }
 
@@ -38,7 +41,7 @@ export class Silence {
   }
 
   #checkLater(): Cancel {
-    return this.#env.timer(PERIOD_MS, () => this.#check(), { keepAlive: false })
+    return this.#env.timer(this.#periodMs, () => this.#check(), { keepAlive: false })
   }
 
   #check(): void {
