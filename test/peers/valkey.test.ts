@@ -1,11 +1,26 @@
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { missingPeer, peerCommand } from '../../scripts/peers.mjs'
-import { plainKeyLock } from '../../src/stores/redis/index.js'
-import { eventually, inTime, rejectsWith } from '../../src/testing/conformance/checks.js'
+import { EXCLUSIVE } from '../../src/contract/constants.js'
+import { plainKeyLock, redis } from '../../src/stores/redis/index.js'
+import { eventually, inTime, rejectsWith, settled } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
+
+const CLAIM = {
+  resource: 'door',
+  id: 'ann:1',
+  permits: EXCLUSIVE,
+  capacity: EXCLUSIVE,
+  leaseMs: 60_000,
+  presenceMs: 60_000,
+  maxHoldMs: null,
+  mode: 'queue',
+  floor: 0,
+  block: 1,
+  info: '{}',
+} as const
 
 const obstacle = missingPeer('valkey')
 const title = 'plainKeyLock on a server that compares by itself'
@@ -71,3 +86,44 @@ describe.skipIf(obstacle !== null)(obstacle === null ? title : `${title} (skippe
     })
   })
 })
+
+const replicasTitle = 'replicas on a server whose WAIT covers only the writes of its connection'
+
+describe.skipIf(obstacle !== null)(
+  obstacle === null ? replicasTitle : `${replicasTitle} (skipped: ${obstacle})`,
+  () => {
+    describeOn('redis', 'Valkey 9', () => {
+      it.each(['ioredis', 'redis'] as const)(
+        'counts no grant that no replica has when it is asked for again: %s',
+        async (driver) => {
+          const start = async (...args: string[]) => {
+            const started = await startRedis({ program: peerCommand('valkey')[0] ?? '', args })
+            onTestFinished(() => started.stop())
+            return started
+          }
+          const master = await start()
+          const replica = await start('--replicaof', '127.0.0.1', String(master.port))
+          await master.hasReplica()
+          const proxy = await TcpProxy.start(master.port)
+          onTestFinished(() => proxy.stop())
+          const url = `redis://127.0.0.1:${proxy.port}`
+          const store = redis(url, { driver, replicas: 1, replicaTimeout: '3s' })
+          const connection = store.connect({ id: 'ann', space: 'default', push: () => {} })
+          onTestFinished(() => connection.close())
+          replica.pause()
+          onTestFinished(() => replica.resume())
+          const claim = () => Promise.resolve(connection.claim(CLAIM))
+          const first = settled(claim())
+          await eventually('the grant', async () => (await master.cli('keys', '*door*')) !== '')
+          proxy.cut()
+          await first
+          await eventually('an answer', async () => {
+            const outcome = await settled(claim())
+            expect(outcome).not.toHaveProperty('value')
+            return String('error' in outcome && outcome.error).includes('replicas have the grant')
+          })
+        },
+      )
+    })
+  },
+)

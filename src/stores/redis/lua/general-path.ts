@@ -61,7 +61,11 @@ ${lineLua}
     local function answer()
       advance()
       local mine = find(id)
-      if mine then return claimText(id, mine) end
+      if mine then
+        -- WAIT may cover only what its own connection wrote: another one may have written the grant.
+        if mine.fence > 0 then touch(id) end
+        return claimText(id, mine)
+      end
       local oldId, fence = string.match(mode, '^adopt/(%S+)/(%d+)$')
       if oldId then return adopt(oldId, fence) end
       local most = line.pinned or (line.head == '-' and capacity or line.capacity)
