@@ -116,6 +116,20 @@ describeOn('redis', 'plainKeyLock', () => {
     expect(await server.cli('get', 'door')).toBe('a stranger')
   })
 
+  it('is renewed in time although the answer to its acquisition took most of the lease', async () => {
+    const { proxy, locks } = await throughProxy()
+    await locks.mutex('window').run(() => {})
+    const lease = 6000
+    proxy.mode = 'stall'
+    const acquiring = locks.mutex('door').acquire({ lease })
+    await pass(0.7 * lease)
+    proxy.mode = 'pass'
+    const hold = await inTime('the hold', acquiring)
+    await pass(lease)
+    expect(hold.isValid).toBe(true)
+    expect(await hold.release()).toBe(true)
+  })
+
   it('does not create the key again that has gone', async () => {
     const hold = await openLocks().mutex('door').acquire({ lease: 200 })
     await server.cli('del', 'door')

@@ -33,7 +33,7 @@ export class PeerHold implements AsyncDisposable {
     this.#grant = grant
     this.#env = env
     this.#validUntil = trustedUntil(grant.sentAt, grant.leaseMs)
-    this.#renewLater(grant.leaseMs / RENEWALS_PER_LEASE)
+    this.#renewLater(grant.sentAt + grant.leaseMs / RENEWALS_PER_LEASE - env.now())
     this.#endLater()
   }
 
