@@ -34,17 +34,13 @@ class Client {
   }
 
   claim(): Promise<string> {
+    return world.until(Promise.resolve(this.connection.claim(this.request())).then(({ status }) => status))
+  }
+
+  request(): ClaimRequest {
     const times = { leaseMs: 2000, presenceMs: 2000, maxHoldMs: null }
     const amounts = { permits: EXCLUSIVE, capacity: EXCLUSIVE, floor: 0, block: 1 }
-    const request: ClaimRequest = {
-      resource: 'r',
-      id: this.name,
-      mode: 'queue',
-      info: '',
-      ...amounts,
-      ...times,
-    }
-    return world.until(Promise.resolve(this.connection.claim(request)).then(({ status }) => status))
+    return { resource: 'r', id: this.name, mode: 'queue', info: '', ...amounts, ...times }
   }
 
   release(): Promise<boolean> {
@@ -119,6 +115,27 @@ it('lets a claim with a later usher go over to the line of the earlier one', asy
   await first.release()
   await world.run(world.timeMs + SOON_MS)
   expect(second.toldOf).toEqual(['granted'])
+})
+
+it('leaves a hold to its holder when the client that adopts it gives up in time', async () => {
+  const holder = new Client('holder')
+  expect(await holder.claim()).toBe('granted')
+  const fence = (await holder.shown())[0]?.fence ?? 0
+  const heir = new Client('heir')
+  const looks: (() => void)[] = []
+  for (const way of heir.ways)
+    way.around = ({ method }, go) =>
+      method === 'inspect' ? new Promise((resolve) => looks.push(() => resolve(go()))) : go()
+  const adopts = { id: 'holder', fence }
+  const adopting = heir.connection.claim({ ...heir.request(), mode: 'adopt', adopts })
+  await world.run(world.timeMs + SOON_MS)
+  expect(looks).toHaveLength(3)
+  expect(await heir.release()).toBe(false)
+  for (const look of looks) look()
+  await world.run(world.timeMs + SOON_MS)
+  expect(await adopting).toMatchObject({ status: 'refused' })
+  expect(holder.toldOf).toEqual([])
+  expect((await holder.shown()).map(({ id }) => id)).toEqual(['holder'])
 })
 
 it('shows a claim that waits in the line of a later usher', async () => {

@@ -104,7 +104,10 @@ export class QuorumConnection implements Connection {
     if (!ready && !adopts) return claim.start()
     const find = async (): Promise<void> => {
       await ready
-      if (claim.phase !== 'over') claim.start(adopts && (await this.#inspection.find(resource, adopts.id)))
+      const found =
+        adopts && claim.phase !== 'over' ? await this.#inspection.find(resource, adopts.id) : undefined
+      // The client may have given it up meanwhile: then the hold stays where it is.
+      if (claim.phase !== 'over') claim.start(found)
     }
     find().catch((error: unknown) => claim.fail(error))
   }
