@@ -111,6 +111,55 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     expect(waiting.settledAt - releasedAt).toBeLessThan(PUSH_WITHIN_MS)
   })
 
+  /** A client whose answers are late, and whose messages come another way. */
+  const throughTwoProxies = async () => {
+    const [commands, messages] = [await TcpProxy.start(server.port), await TcpProxy.start(server.port)]
+    endings.push(() => Promise.all([commands.stop(), messages.stop()]))
+    const client = openClient(commands.port)
+    const duplicate = client.duplicate.bind(client)
+    client.duplicate = (overrides) => duplicate({ ...overrides, port: messages.port })
+    commands.delayMs = 300
+    return { messages, lock: redissonLock(client).mutex('door') }
+  }
+  const attempts = async () =>
+    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server.cli('info', 'commandstats'))?.[1])
+  /** Resolves when the server has answered so many attempts, and the client does not know yet. */
+  const attempted = async (count: number) => {
+    const before = await attempts()
+    await eventually('the attempts', async () => (await attempts()) >= before + count)
+  }
+
+  it('misses no release while an answer is on its way, although its first subscription failed', async () => {
+    const { messages, lock } = await throughTwoProxies()
+    const hold = await openLocks().mutex('door').acquire()
+    messages.mode = 'refuse'
+    const first = rejectsWith('ACQUIRE_TIMEOUT', lock.acquire({ wait: 3000 }))
+    await eventually('an attempt to subscribe', () => messages.connections > 0)
+    messages.mode = 'pass'
+    await eventually('a subscription', async () => (await server.cli('pubsub', 'channels', '*door*')) !== '')
+    await first
+    const waiting = new Watched(lock.acquire())
+    await attempted(1)
+    const releasedAt = now()
+    await hold.release()
+    await (await inTime('the next', waiting.promise)).release()
+    expect(waiting.settledAt - releasedAt).toBeLessThan(PUSH_WITHIN_MS)
+  })
+
+  it('misses no release while an answer is on its way, although its subscription came late', async () => {
+    const { messages, lock } = await throughTwoProxies()
+    const hold = await openLocks().mutex('door').acquire()
+    messages.mode = 'stall'
+    const waiting = new Watched(lock.acquire())
+    // It tries again when it has waited long enough for the subscription.
+    await attempted(2)
+    const releasedAt = now()
+    await hold.release()
+    messages.mode = 'pass'
+    await (await inTime('the next', waiting.promise)).release()
+    expect(waiting.settledAt - releasedAt).toBeLessThan(PUSH_WITHIN_MS)
+  })
+
   it('enters again inside run, keeps the fence, and is released at the end', async () => {
     const locks = openLocks()
     const lock = locks.fenced('door')

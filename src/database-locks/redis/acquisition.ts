@@ -115,6 +115,8 @@ export class Acquisition {
     try {
       const limitMs = Math.min(this.#deadline - this.#env.now(), ANSWER_MS)
       await answered(this.#env, limitMs, this.#claim.listen(this.#pause), this.#request.signal)
+      // The next attempt, which can miss nothing any more, makes up for it.
+      this.#pause.takeWakeUp()
       return true
     } catch {
       // The lock is polled until the subscription succeeds.

@@ -75,6 +75,7 @@ export class RedissonLatch {
     // A failure is no obstacle: the subscription tries again, and the count is polled meanwhile.
     const listening = wakeUps.listen(latchChannel(this.name), pause, everybody)
     await answered(env, ANSWER_MS, listening, signal).catch(nothing)
+    pause.takeWakeUp()
     for (;;) {
       if (signal?.aborted) throw aborted(this.name, signal)
       if ((await this.count()) === 0) return

@@ -12,7 +12,7 @@ interface Channel {
   /** In the order of arrival. */
   readonly waiters: Set<Pause>
   readonly listener: ChannelListener
-  readonly listening: Promise<void>
+  listening: Promise<void>
   cancelLinger: Cancel
 }
 
@@ -46,8 +46,6 @@ export class WakeUps {
     channel.cancelLinger = nothing
     channel.waiters.add(pause)
     await channel.listening
-    // The caller tries once more anyway, now that it can miss nothing.
-    pause.takeWakeUp()
   }
 
   unlisten(name: string, pause: Pause): void {
@@ -72,10 +70,14 @@ export class WakeUps {
     }
     const listener: ChannelListener = {
       onMessage: (message) => (audience(message) === 'all' ? wakeAll() : this.wakeFirst(name)),
-      onGap: wakeAll,
+      onGap: () => {
+        // Also after a first attempt that has failed.
+        channel.listening = Promise.resolve()
+        wakeAll()
+      },
     }
     const listening = this.#subscription.listen(name, listener)
-    const channel = { waiters, listener, listening, cancelLinger: nothing }
+    const channel: Channel = { waiters, listener, listening, cancelLinger: nothing }
     this.#channels.set(name, channel)
     // The subscription tries again by itself, and tells of its success as of a gap.
     listening.catch(nothing)
