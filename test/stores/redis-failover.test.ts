@@ -4,6 +4,7 @@ import { Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { eventually, inTime, settled } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { startRedis } from '../servers/redis.js'
 import { startRedisCluster } from '../servers/redis-cluster.js'
 import { startRedisSentinel } from '../servers/redis-sentinel.js'
@@ -34,6 +35,20 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
       const group = await startRedisSentinel()
       endings.push(() => group.stop())
       await handsOver(group.url, driver, () => group.killMaster())
+    },
+    90_000,
+  )
+
+  it.each(['ioredis', 'redis'] as const)(
+    'with Sentinels: one of them that stands still is passed by, through %s',
+    async (driver) => {
+      const group = await startRedisSentinel()
+      endings.push(() => group.stop())
+      const silent = await TcpProxy.start(group.sentinels[0]?.port ?? 0)
+      endings.push(() => silent.stop())
+      silent.mode = 'stall'
+      const locks = client(group.url.replace('://', `://127.0.0.1:${silent.port},`), { driver })
+      expect((await inTime('a hold', locks.mutex('door').acquire())).isValid).toBe(true)
     },
     90_000,
   )

@@ -42,6 +42,8 @@ export const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
 /** A server that accepts a connection and answers nothing on it is given up after this time. */
 const OPEN_WITHIN_MS = 10_000
+/** After this time the next Sentinel is asked. */
+const SENTINEL_WITHIN_MS = 2000
 
 interface IoredisModule {
   readonly Redis: new (options: object) => IoredisClient
@@ -73,6 +75,7 @@ const IOREDIS_OPTIONS = {
   maxRetriesPerRequest: 0,
   retryStrategy: null,
   sentinelRetryStrategy: null,
+  sentinelCommandTimeout: SENTINEL_WITHIN_MS,
   disconnectTimeout: DISCONNECT_WITHIN_MS,
 }
 
@@ -129,7 +132,7 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress, env
       : newClient(module, {
           ...options,
           database,
-          socket: { ...socket, ...(await serverOf(module, address)), reconnectStrategy: false },
+          socket: { ...socket, ...(await serverOf(module, address, env)), reconnectStrategy: false },
         })
   const driver = new NodeRedisDriver(client, true)
   await connected(client, driver, address, env)
@@ -154,12 +157,19 @@ function newClient(module: NodeRedisModule, options: object): NodeRedisSingle {
  * cut, so they are asked again after each fail-over; node-redis' own Sentinel client loses messages
  * in one, and keeps the process from ending.
  */
-async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisAddress): Promise<object> {
+async function serverOf(
+  module: NodeRedisModule,
+  { kind, nodes, master }: RedisAddress,
+  env: Env,
+): Promise<object> {
   if (kind !== 'sentinel') return nodes[0] ?? {}
   const failures: string[] = []
   for (const node of nodes) {
     const sentinel = newClient(module, { socket: { ...node, reconnectStrategy: false } })
     sentinel.on('error', () => {})
+    // Its calls fail when it is destroyed.
+    const giveUp = (): void => (sentinel.isOpen ? sentinel.destroy() : undefined)
+    const cancel = env.timer(SENTINEL_WITHIN_MS, giveUp, { keepAlive: false })
     try {
       await sentinel.connect()
       const found = await sentinel.sendCommand(['SENTINEL', 'get-master-addr-by-name', master])
@@ -168,7 +178,8 @@ async function serverOf(module: NodeRedisModule, { kind, nodes, master }: RedisA
     } catch (error) {
       failures.push(`${node.host}:${node.port}: ${error instanceof Error ? error.message : error}`)
     } finally {
-      if (sentinel.isOpen) sentinel.destroy()
+      cancel()
+      giveUp()
     }
   }
   throw outOfReach(`no Sentinel named the master (${failures.join('; ')})`)
@@ -186,7 +197,7 @@ function reconnectMs(attempt: number): number | false {
 async function connected(
   client: Pick<IoredisClient, 'on' | 'connect'>,
   driver: RedisDriver,
-  { kind, tls }: RedisAddress,
+  { kind, nodes, tls }: RedisAddress,
   env: Env,
 ): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
@@ -194,9 +205,11 @@ async function connected(
   })
   failed.catch(() => {})
   const silent = deferred<never>()
-  const onSilence = (): void => silent.reject(new Error(`no answer within ${OPEN_WITHIN_MS} ms`))
+  // The client may wait as long for each Sentinel that cannot be reached.
+  const limitMs = OPEN_WITHIN_MS * (kind === 'sentinel' ? nodes.length + 1 : 1)
+  const onSilence = (): void => silent.reject(new Error(`no answer within ${limitMs} ms`))
   // A Cluster has limits of its own, since it goes from node to node.
-  const cancel = kind === 'cluster' ? nothing : env.timer(OPEN_WITHIN_MS, onSilence, { keepAlive: false })
+  const cancel = kind === 'cluster' ? nothing : env.timer(limitMs, onSilence, { keepAlive: false })
   try {
     // One of several nodes may be dead: then only the client knows whether another one will do.
     await Promise.race([silent.promise, client.connect(), ...(kind === 'single' ? [failed] : [])])
