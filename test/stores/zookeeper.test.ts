@@ -211,6 +211,21 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await eventually('no root', async () => (await zk.exists(root)).stat === null)
   })
 
+  it('opens no other session for calls that are under way when it is closed', async () => {
+    const connection = raw()
+    await connection.pulse([])
+    const calls = [
+      connection.claim(claimOf('late')),
+      connection.claim(claimOf('try', { mode: 'try', resource: 'window' })),
+      connection.release('door', 'late'),
+    ]
+    const ended = Promise.allSettled(calls)
+    await connection.close()
+    await ended
+    expect(await nodes()).toEqual([])
+    await expect(zk.getChildren(`${root}/s/lines/window`)).rejects.toMatchObject({ code: 'NO_NODE' })
+  })
+
   it('shares one session among the clients of a process', async () => {
     const clients = [locks(), locks(), locks()]
     const acquiring = clients.map((client, index) => client.mutex(`door ${index}`).acquire())

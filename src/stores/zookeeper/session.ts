@@ -104,6 +104,8 @@ export class SharedSession {
     const giveUpAfterMs = GIVE_UP_AFTER_TIMEOUTS * this.timeoutMs
     const isDead = this.#silentSince !== null && this.#env.now() - this.#silentSince > giveUpAfterMs
     if (isDead) this.#end(this.#client)
+    // A call goes on after the last client has left: nobody would end the session that it opens.
+    if (this.#users.size === 0) return this.#closed()
     this.#client ??= this.#open()
     return this.#client
   }
@@ -135,6 +137,13 @@ export class SharedSession {
       await this.makePath(above)
       await this.makePath(path)
     }
+  }
+
+  /** Refuses every request, and never connects. */
+  #closed(): ZooKeeperClient {
+    const client = new ZooKeeperClient(this.#servers, this.#options)
+    void client.close()
+    return client
   }
 
   #open(): ZooKeeperClient {
