@@ -226,6 +226,35 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await expect(zk.getChildren(`${root}/s/lines/window`)).rejects.toMatchObject({ code: 'NO_NODE' })
   })
 
+  it('works beside nodes of other applications, whatever their names and data', async () => {
+    const connection = raw()
+    const state = { key: 'state', expect: null, value: 'v', retentionMs: null }
+    await connection.claim(claimOf('first'))
+    await connection.write(state)
+    const foreign = [
+      '/50%',
+      '/s/lines/50%',
+      '/s/lines/door/50%,1,1,0000000000',
+      '/s/states/50%',
+      '/s/states/x',
+    ]
+    for (const path of foreign) await zk.create(`${root}${path}`, { data: 'not ours' })
+    expect(await connection.claim(claimOf('second'))).toMatchObject({ status: 'waiting' })
+    expect(await connection.pulse([{ ...claimOf('first'), leaseMs: 60_000 }])).toMatchObject([
+      { status: 'held' },
+    ])
+    const found: unknown[] = []
+    for await (const { resource, claims } of connection.inspect({ prefix: '' }))
+      found.push([resource, claims.length])
+    for await (const { key, value } of connection.states('')) found.push([key, value])
+    expect(found).toEqual([
+      ['door', 2],
+      ['state', 'v'],
+    ])
+    expect(await connection.spaces?.()).toEqual(['s'])
+    expect(await connection.read('x', false)).toBeNull()
+  })
+
   it('shares one session among the clients of a process', async () => {
     const clients = [locks(), locks(), locks()]
     const acquiring = clients.map((client, index) => client.mutex(`door ${index}`).acquire())

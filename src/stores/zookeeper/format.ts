@@ -12,8 +12,8 @@ export interface NodeFormat {
   linesIn(root: string, space: string): string
   /** The node of a resource, below that. */
   lineName(resource: string): string
-  /** The resource of such a node. */
-  resourceOf(lineName: string): string
+  /** The resource of such a node; null: another application's. */
+  resourceOf(lineName: string): string | null
   /** The id as it stands in a name. */
   idInName(id: string): string
   /**

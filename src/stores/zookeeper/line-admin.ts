@@ -98,6 +98,7 @@ export class LineAdmin {
     const names = resource === undefined ? await this.#lineNames() : [this.#space.format.lineName(resource)]
     for (const each of names
       .map((name) => this.#space.format.resourceOf(name))
+      .filter((name) => name !== null)
       .filter((name) => name.startsWith(prefix))
       .sort()) {
       const line = await this.#space.list(each)
@@ -112,7 +113,8 @@ export class LineAdmin {
   /** On shared lines the space is not in the path. */
   async spaces(): Promise<string[]> {
     const { format, root, name } = this.#space
-    return format.isOwn ? (await this.#childrenOf(root)).map(decode) : [name]
+    if (!format.isOwn) return [name]
+    return (await this.#childrenOf(root)).map(decode).filter((space) => space !== null)
   }
 
   #lineNames(): Promise<string[]> {

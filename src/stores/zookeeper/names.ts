@@ -51,8 +51,14 @@ export function encode(text: string): string {
   return encoded.includes('.') ? encoded.replaceAll('.', '%2E') : encoded
 }
 
-export function decode(name: string): string {
-  return name.includes('%') ? decodeURIComponent(name) : name
+/** null: not a name that `encode` gives, so the node is another application's. */
+export function decode(name: string): string | null {
+  if (!name.includes('%')) return name
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return null
+  }
 }
 
 /** The name of a claim's node, up to the number that the server adds. */
@@ -88,11 +94,12 @@ export function parseMark(name: string): MarkName | undefined {
 /** null: not a claim of ours. */
 export function parseClaim(name: string): ClaimName | null {
   const parts = name.split(',')
-  const [id, permits, capacity] = parts
-  if (id === undefined || (parts.length !== 4 && parts.length !== 5)) return null
+  const [encodedId = '', permits, capacity] = parts
+  const id = decode(encodedId)
+  if (id === null || (parts.length !== 4 && parts.length !== 5)) return null
   const claim = {
     name,
-    id: decode(id),
+    id,
     permits: Number(permits),
     capacity: Number(capacity),
     sequence: Number(parts.at(-1)),

@@ -48,7 +48,10 @@ export class ZooKeeperStates {
         throw error
       },
     )
-    const keys = names.map(decode).filter((key) => key.startsWith(prefix))
+    const keys = names
+      .map(decode)
+      .filter((key) => key !== null)
+      .filter((key) => key.startsWith(prefix))
     const states = await Promise.all(keys.map(async (key) => ({ key, state: await this.read(key, false) })))
     return states.flatMap(({ key, state }) => (state ? [{ key, ...state }] : []))
   }
@@ -102,7 +105,8 @@ export class ZooKeeperStates {
     for (;;) {
       try {
         const { data, stat } = await session.zk.getData(path, options)
-        return { data: JSON.parse(String(data)), stat }
+        const state = parseState(data)
+        return state && { data: state, stat }
       } catch (error) {
         if (!hasCode(error, 'NO_NODE')) throw error
       }
@@ -134,6 +138,16 @@ export class ZooKeeperStates {
 interface Found {
   readonly data: StateData
   readonly stat: Stat
+}
+
+/** null: another application's node. */
+function parseState(bytes: Buffer): StateData | null {
+  try {
+    const data = JSON.parse(String(bytes))
+    return typeof data?.value === 'string' && typeof data.guard === 'string' ? data : null
+  } catch {
+    return null
+  }
 }
 
 /** Each value has a new node, so the transaction that made it is a version that never repeats. */
