@@ -6,7 +6,15 @@ import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { ListedLine } from '../../src/stores/zookeeper/line.js'
 import { compareSequences, encode, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
-import { eventually, inTime, now, pass, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
+import {
+  eventually,
+  inTime,
+  now,
+  pass,
+  rejectsWith,
+  settled,
+  Watched,
+} from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import {
@@ -377,6 +385,25 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     }
     expect(hold.isValid).toBe(true)
     expect(await hold.release()).toBe(true)
+  })
+
+  it('keeps no watch of a state for which nobody waits any more, and sets none again', async () => {
+    const watches = async () => Number(/zk_watch_count\s+(\d+)/.exec(await server.ask('mntr'))?.[1])
+    const connection = raw('proxied')
+    const before = await watches()
+    await connection.read('early', true)
+    const reading = connection.read('late', true)
+    connection.unwatch?.('early')
+    connection.unwatch?.('late')
+    await reading
+    await connection.read('early', true)
+    expect(await watches()).toBe(before + 2)
+    proxy.cut()
+    await eventually('it is connected again', async () => 'value' in (await settled(connection.pulse([]))))
+    await eventually('one watch is set again', async () => (await watches()) === before + 1)
+    await raw().write({ key: 'early', expect: null, value: 'v', retentionMs: null })
+    await eventually('the watch of today is told', () => connection.pushes.length > 0)
+    expect(connection.pushes).toEqual([{ type: 'state', key: 'early' }])
   })
 
   it('tells a state that was deleted and made anew from the one before', async () => {

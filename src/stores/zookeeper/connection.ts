@@ -125,6 +125,10 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     return this.#call(() => this.#states.read(key, watch))
   }
 
+  unwatch(key: string): void {
+    if (!this.#closing) this.#states.unwatch(key)
+  }
+
   async *states(prefix: string): AsyncIterable<StateView> {
     yield* await this.#call(async () => {
       await this.#space.session.zk.sync()

@@ -24,6 +24,8 @@ export class ZooKeeperStates {
   readonly #space: ZooKeeperSpace
   /** By key, while it is watched. */
   readonly #listeners = new Map<string, WatchListener>()
+  /** Not wanted any more; the answer that registers it may still come. */
+  readonly #unwanted = new WeakSet<WatchListener>()
 
   constructor(space: ZooKeeperSpace) {
     this.#space = space
@@ -35,8 +37,19 @@ export class ZooKeeperStates {
   }
 
   async read(key: string, watch: boolean): Promise<StateValue | null> {
-    const found = await this.#find(key, watch)
+    const listener = watch ? this.#listener(key) : undefined
+    const found = await this.#find(key, listener)
+    if (listener && this.#unwanted.has(listener)) this.#space.session.zk.unwatch(this.#path(key), listener)
     return found && this.#isLive(found.data) ? toValue(found) : null
+  }
+
+  /** The server's watch stays until it fires or the connection ends. */
+  unwatch(key: string): void {
+    const listener = this.#listeners.get(key)
+    if (!listener) return
+    this.#listeners.delete(key)
+    this.#unwanted.add(listener)
+    this.#space.session.zk.unwatch(this.#path(key), listener)
   }
 
   async list(prefix: string): Promise<StateView[]> {
@@ -58,7 +71,7 @@ export class ZooKeeperStates {
 
   async write(change: StateChange): Promise<StateOutcome> {
     for (let count = 1; ; count++) {
-      const found = await this.#find(change.key, false)
+      const found = await this.#find(change.key)
       const before = found && this.#isLive(found.data) ? toValue(found) : null
       if ((before?.version ?? null) !== change.expect) return { written: false, current: before }
       if (before === null && change.value === null) return { written: true, current: null }
@@ -98,10 +111,10 @@ export class ZooKeeperStates {
     return { written: true, current: value === null ? null : { value, version: Number(zxid) } }
   }
 
-  async #find(key: string, watch: boolean): Promise<Found | null> {
+  async #find(key: string, watch?: WatchListener): Promise<Found | null> {
     const { session } = this.#space
     const path = this.#path(key)
-    const options = watch ? { watch: this.#listener(key) } : {}
+    const options = { watch }
     for (;;) {
       try {
         const { data, stat } = await session.zk.getData(path, options)
