@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { type PostgresOptions, type PostgresPool, postgres, sweep } from '../../src/stores/postgres/index.js'
@@ -287,6 +287,23 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     (options) => takeTurnsDeaf(() => postgres(server.url, options)),
     DEAF_LIMIT_MS,
   )
+
+  it('reports once that neither of its two packages or addresses can be used', async () => {
+    const strays: unknown[] = []
+    const note = (error: unknown): void => void strays.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    const url = 'postgres://127.0.0.1:99999/app'
+    const connection = postgres(url, { driver: 'postgres', listen: url }).connect({
+      id: 'client',
+      space: 's',
+      push: () => {},
+    })
+    endings.push(() => connection.close())
+    await rejectsWith('STORE_UNAVAILABLE', connection.pulse([]))
+    await setTimeout(0)
+    expect(strays).toEqual([])
+  })
 
   it('hears messages soon after a server that was slow at first', async () => {
     const pool = openPgPool(server.url, 5)

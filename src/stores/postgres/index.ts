@@ -215,8 +215,9 @@ async function withListener(
   env: Env,
 ): Promise<PostgresDriver> {
   if (typeof listen !== 'string') return driver
-  const messages = await openAddress({ url: listen, driver: name, connections: 2, tls }, env)
-  return new SplitDriver(await driver, messages)
+  const opening = openAddress({ url: listen, driver: name, connections: 2, tls }, env)
+  const [calls, messages] = await Promise.all([driver, opening])
+  return new SplitDriver(calls, messages)
 }
 
 function driverOf(pool: unknown, env: Env): () => Promise<PostgresDriver> {
