@@ -234,6 +234,26 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await expect(zk.getChildren(`${root}/s/lines/window`)).rejects.toMatchObject({ code: 'NO_NODE' })
   })
 
+  it.each(['has failed', 'fails with the session'])(
+    'ends the last session of the process, also where the removal of a claim %s',
+    async (when) => {
+      const store = zookeeper(address('proxied'), { sessionTimeout: 1000, tick: 200, root })
+      const connect = (id: string) => store.connect({ id, space: 's', push: () => {} })
+      const [one, other] = [connect('one'), connect('other')]
+      opened.push(one, other)
+      await one.claim(claimOf('held'))
+      proxy.mode = 'refuse'
+      if (when === 'has failed') await inTime('close', one.close())
+      await eventually('the end of the session', async () => (await nodes()).length === 0)
+      const closing = one.close()
+      proxy.mode = 'pass'
+      await inTime('close', closing)
+      await eventually('a new session', async () => 'value' in (await settled(other.pulse([]))))
+      await other.close()
+      await eventually('the end of the new session', () => proxy.openConnections === 0)
+    },
+  )
+
   it('works beside nodes of other applications, whatever their names and data', async () => {
     const connection = raw()
     const state = { key: 'state', expect: null, value: 'v', retentionMs: null }

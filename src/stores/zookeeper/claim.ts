@@ -3,6 +3,7 @@ import type { ClaimRequest } from '../../contract/store.js'
 import { CallQueue } from '../shared/call-queue.js'
 import { ClaimExpiry } from '../shared/claim-expiry.js'
 import { ClaimAttempt, type LinePlace } from './attempt.js'
+import { hasCode } from './failures.js'
 import type { ListedLine } from './line.js'
 import { type ClaimName, checkBlock, fenceOf } from './names.js'
 import type { OwnNode } from './own-nodes.js'
@@ -131,6 +132,8 @@ export class LineClaim {
       // From now on the end of the node is not a loss.
       this.#state = 'gone'
       const departure = await this.attempt.remove(node, isAnnounced).catch((error) => {
+        // The node has ended with its session.
+        if (hasCode(error, 'SESSION_EXPIRED')) return null
         this.#state = before
         throw error
       })

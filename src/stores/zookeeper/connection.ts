@@ -184,6 +184,8 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     // States outlast the session, but the watches on them do not.
     this.#states.forgetWatches()
     this.#space.push({ type: 'gap' })
+    // What could not be removed has ended with the session.
+    this.#onCleaned()
   }
 
   onSessionBack(): void {
