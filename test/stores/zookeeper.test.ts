@@ -212,6 +212,26 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await eventually('the grant', () => one.pushes.some(({ type }) => type === 'granted'))
   })
 
+  it('leaves no node of a claim that was sent after its session had ended, and got no answer', async () => {
+    const connection = raw('proxied', { ...OPTIONS, sessionTimeout: 3000 })
+    await connection.claim(claimOf('earlier', { resource: 'window' }))
+    proxy.mode = 'refuse'
+    const { children } = await zk.getChildren(`${root}/s/lines/window`)
+    const node = `${root}/s/lines/window/${children[0]}`
+    await eventually('the end of the session', async () => (await zk.exists(node)).stat === null)
+    // The second one waits for the first, which fails with the session, and is sent by the next one.
+    const claims = ['first', 'second'].map((id) => settled(Promise.resolve(connection.claim(claimOf(id)))))
+    proxy.delayMs = 200
+    proxy.mode = 'pass'
+    await eventually('the node of the second', async () => (await nodes()).length === 1)
+    // The answer is on its way.
+    proxy.cut()
+    proxy.delayMs = 0
+    expect(await Promise.all(claims)).toMatchObject([{ error: {} }, { error: {} }])
+    const answers = async (): Promise<boolean> => 'value' in (await settled(connection.pulse([])))
+    await eventually('its removal', async () => (await answers()) && (await nodes()).length === 0)
+  })
+
   it('leaves nothing behind: empty parents vanish', async () => {
     const client = locks()
     await client.mutex('door').run(async () => {})

@@ -52,11 +52,12 @@ export class ZooKeeperConnection implements Connection, SessionClient {
 
   async claim(request: ClaimRequest): Promise<ClaimReply> {
     if (this.#closing) throw closed()
+    let claim: LineClaim | undefined
     try {
       if (request.mode === 'steal') this.#refuseIfShared('a steal')
       if (request.mode === 'adopt') this.#refuseIfShared('an adoption')
       const callAt = this.#space.env.now()
-      const claim = this.#claims.open(request, callAt)
+      claim = this.#claims.open(request, callAt)
       this.#claims.schedule(claim)
       const reply = await this.#entry.reply(claim, request, callAt)
       if (reply.status === 'refused') this.#claims.delete(claim)
@@ -65,6 +66,8 @@ export class ZooKeeperConnection implements Connection, SessionClient {
       else this.#claims.schedule(claim)
       return reply
     } catch (error) {
+      // It ended meanwhile, so no later call finds it, but it may have a node in the next session.
+      if (claim && !this.#claims.has(claim)) this.#claims.abandon(claim)
       throw storeFailure(error)
     }
   }
