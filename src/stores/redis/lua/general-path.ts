@@ -62,7 +62,8 @@ ${lineLua}
       advance()
       local mine = find(id)
       if mine then
-        -- WAIT may cover only what its own connection wrote: another one may have written the grant.
+        -- WAIT may cover only what its own connection wrote, and another may have written the
+        -- grant.
         if mine.fence > 0 then touch(id) end
         return claimText(id, mine)
       end
