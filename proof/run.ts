@@ -75,7 +75,7 @@ export async function prove(store: ProvedStore, options: RunOptions): Promise<Ru
   const seconds = Math.round((now() - from) / 1000)
   const violations = [...crowd.odd, ...campaign.stranded]
   const all = campaign.losses.length > 0 ? countViolations(options.file) : 0
-  const clipped = await excused(options.file, campaign.losses)
+  const clipped = excused(options.file, campaign.losses)
   const judged = judge(options.file)
   violations.push(...judged.violations)
   return {
