@@ -79,8 +79,11 @@ function joined(one, next) {
   }
 }
 
+/** The records of runs, which a run adds to, do not make it another state. */
 function head() {
-  return execFileSync('git', ['describe', '--always', '--dirty', '--exclude=*'], { encoding: 'utf8' }).trim()
+  const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  const isDirty = git('status', '--porcelain', '--', 'src', 'scripts') !== ''
+  return `${git('rev-parse', '--short', 'HEAD')}${isDirty ? '-dirty' : ''}`
 }
 
 function count(number) {
