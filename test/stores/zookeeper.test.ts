@@ -3,9 +3,10 @@ import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
 import { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
 import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'
+import { encode } from '../../src/stores/shared/encoding.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
 import { ListedLine } from '../../src/stores/zookeeper/line.js'
-import { compareSequences, encode, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
+import { compareSequences, parseClaim, successorName } from '../../src/stores/zookeeper/names.js'
 import {
   eventually,
   inTime,

@@ -7,9 +7,10 @@ import {
   type KeyValue,
   type Operation,
 } from '../../drivers/etcd/index.js'
-import { decode, prefixEnd } from './encoding.js'
+import { decode } from '../shared/encoding.js'
 import { askAgain } from './failures.js'
 import { type LinePin, LineRows } from './line-rows.js'
+import { prefixEnd } from './ranges.js'
 import { type EtcdRow, fenceOf } from './rows.js'
 import type { EtcdSpace } from './space.js'
 

@@ -1,4 +1,4 @@
-import { decode, encode } from './encoding.js'
+import { decode, encode } from '../shared/encoding.js'
 
 /** Where lines and states are kept. */
 export interface EtcdNames {

@@ -1,7 +1,8 @@
 import { nothing } from '../../base/nothing.js'
 import type { StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
 import type { KeyValue, Operation } from '../../drivers/etcd/index.js'
-import { decode, encode, prefixEnd } from './encoding.js'
+import { decode, encode } from '../shared/encoding.js'
+import { prefixEnd } from './ranges.js'
 import type { EtcdSpace } from './space.js'
 
 const PAGE = 1000

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { HoldfastError } from '../../base/errors.js'
 import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest } from '../../contract/store.js'
-import { type ClaimName, claimPrefix, decode, encode, parseClaim } from './names.js'
+import { decode, encode } from '../shared/encoding.js'
+import { type ClaimName, claimPrefix, parseClaim } from './names.js'
 
 /** Where the nodes of claims are, and how their names are written. */
 export interface NodeFormat {

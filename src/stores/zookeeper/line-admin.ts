@@ -1,7 +1,8 @@
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
+import { decode } from '../shared/encoding.js'
 import { hasCode } from './failures.js'
 import type { ListedLine } from './line.js'
-import { type ClaimName, decode, fenceOf, markName, pinName } from './names.js'
+import { type ClaimName, fenceOf, markName, pinName } from './names.js'
 import { readData, type ZooKeeperSpace } from './space.js'
 
 /** What operators do with lines: look at them, break holds, change capacities. */

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../../base/errors.js'
 import { HIGHEST_FENCE } from '../../contract/constants.js'
+import { decode, encode } from '../shared/encoding.js'
 
 /** A claim as the name of its node shows it. */
 export interface ClaimName {
@@ -39,27 +40,6 @@ export const FENCES_EACH = 64
 const PIN = ':pin'
 const MARK = ':held'
 const SEQUENCES = 2 ** 32
-/** Encoded as it is; checked first because `encodeURIComponent` is slow. */
-const PLAIN = /^[\w-]*$/
-
-/**
- * Any text as the name of one node. Dots are encoded, too: a node must not be called `.` or `..`.
- */
-export function encode(text: string): string {
-  if (PLAIN.test(text)) return text
-  const encoded = encodeURIComponent(text)
-  return encoded.includes('.') ? encoded.replaceAll('.', '%2E') : encoded
-}
-
-/** null: not a name that `encode` gives, so the node is another application's. */
-export function decode(name: string): string | null {
-  if (!name.includes('%')) return name
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return null
-  }
-}
 
 /** The name of a claim's node, up to the number that the server adds. */
 export function claimPrefix(id: string, permits: number, capacity: number): string {

@@ -1,7 +1,7 @@
 import type { StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
 import type { MultiOperation, Stat, WatchListener } from '../../drivers/zookeeper/index.js'
+import { decode, encode } from '../shared/encoding.js'
 import { hasCode } from './failures.js'
-import { decode, encode } from './names.js'
 import type { ZooKeeperSpace } from './space.js'
 
 /** The data of a state's node. */
