@@ -50,7 +50,9 @@ function start(folder, { id, port, peerPort }, cluster) {
   server.once('error', (error) => {
     throw new Error(`etcd does not start (${error.message}); install the package etcd-server`)
   })
-  process.once('exit', () => server.kill('SIGKILL'))
+  const end = () => server.kill('SIGKILL')
+  process.once('exit', end)
+  server.once('exit', () => process.off('exit', end))
   return server
 }
 

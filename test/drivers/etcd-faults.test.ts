@@ -1,11 +1,13 @@
 import { afterEach, expect, it } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
 import { EtcdClient, EtcdError, type EtcdOptions } from '../../src/drivers/etcd/index.js'
 import { EtcdLink } from '../../src/drivers/etcd/link.js'
 import { linkSettings } from '../../src/drivers/etcd/options.js'
 import { encode } from '../../src/drivers/etcd/requests.js'
 import { eventually, now } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { type EtcdCluster, type EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
+import { type EtcdCluster, EtcdServer, startEtcd, startEtcdCluster } from '../servers/etcd.js'
+import { freePort } from '../servers/ports.js'
 import { TcpProxy } from '../servers/proxy.js'
 
 /** Checking a password takes the servers long. */
@@ -19,6 +21,22 @@ async function start(): Promise<EtcdServer> {
   const server = await startEtcd()
   endings.push(() => server.stop())
   return server
+}
+
+/** A second member, which has no vote. */
+async function startLearner(server: EtcdServer): Promise<EtcdServer> {
+  const peerUrl = `http://127.0.0.1:${await freePort()}`
+  await server.ctl('member', 'add', 'b', '--learner', `--peer-urls=${peerUrl}`)
+  const place = {
+    name: 'b',
+    cluster: `a=http://127.0.0.1:${server.peerPort},b=${peerUrl}`,
+    peerUrl,
+    times: [],
+  }
+  const learner = new EtcdServer(await freePort(), place, { args: ['--initial-cluster-state', 'existing'] })
+  endings.push(() => learner.stop())
+  await learner.start()
+  return learner
 }
 
 async function cluster(): Promise<EtcdCluster> {
@@ -149,6 +167,15 @@ describeOn('etcd', 'the client for etcd, when something fails', () => {
       await etcd.close()
       await answer
     }
+  })
+
+  it('leaves a server that is a learner', async () => {
+    const server = await start()
+    const learner = await startLearner(server)
+    const hosts = { ...systemEnv, random: () => 0 }
+    const etcd = client(`${learner.address},${server.address}`, { env: hosts })
+    await expect(etcd.get('a')).rejects.toThrow('not supported for learner')
+    expect(await etcd.get('a')).toBe(null)
   })
 
   it('goes on when the numbers of the streams of a connection are used up', async () => {

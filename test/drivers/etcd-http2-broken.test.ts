@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { type Env, systemEnv } from '../../src/base/env.js'
 import { EtcdClient, EtcdError, type EtcdOptions } from '../../src/drivers/etcd/index.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
 import { EMPTY_SETTINGS, FrameServer, rawAnswer, rawFrame } from './etcd/frame-server.js'
@@ -35,6 +36,24 @@ function uint32(...numbers: number[]): Buffer {
 
 function setting(id: number, value: number): Buffer {
   return Buffer.concat([Buffer.from([0, id]), uint32(value)])
+}
+
+/** A clock that stands still, and what lets time pass. */
+function manualClock(): { env: Env; pass(ms: number): void } {
+  let nowMs = 0
+  const timers = new Set<{ dueAt: number; run: () => void }>()
+  const startTimer: Env['timer'] = (ms, run) => {
+    const timer = { dueAt: nowMs + ms, run }
+    timers.add(timer)
+    return () => timers.delete(timer)
+  }
+  return {
+    env: { ...systemEnv, now: () => nowMs, timer: startTimer },
+    pass(ms) {
+      nowMs += ms
+      for (const timer of [...timers]) if (timer.dueAt <= nowMs && timers.delete(timer)) timer.run()
+    },
+  }
 }
 
 /** Answers each call with these bytes, on the first connection. The later ones are served well. */
@@ -125,6 +144,51 @@ describe('the client for etcd at a server that sends', () => {
         for (const byte of bytes) socket.write(Buffer.of(byte))
     }
     expect(await client(server.address).get('a')).toBe(null)
+  })
+
+  it.each([
+    ['answers pings and no requests leaves it', {}],
+    ['answers pings and checks no password leaves it', { username: 'app', password: 'secret' }],
+  ])('%s', async (_, user) => {
+    const server = await start()
+    server.onFrame = ({ type, flags, streamId, payload }, socket) => {
+      if (type === SETTINGS && !(flags & 1)) socket.write(EMPTY_SETTINGS)
+      if (type === PING && !(flags & 1)) socket.write(rawFrame(PING, 1, 0, payload))
+      if (type === DATA && server.connections > 1) socket.write(rawAnswer(streamId))
+    }
+    const etcd = client(server.address, { requestTimeout: '200ms', ...user })
+    await expect(etcd.get('a')).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    await eventually('an answer', () =>
+      etcd.get('a').then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(server.connections).toBeGreaterThan(1)
+  })
+
+  it('nothing to a call that was sent just before its deadline keeps it', async () => {
+    const server = await start()
+    const { env, pass } = manualClock()
+    let begin = (): void => {}
+    let isAnswering = false
+    server.onFrame = ({ type, flags, streamId }, socket) => {
+      if (type === SETTINGS && !(flags & 1)) begin = () => socket.write(EMPTY_SETTINGS)
+      if (type === DATA && isAnswering) socket.write(rawAnswer(streamId))
+    }
+    const etcd = client(server.address, { env, requestTimeout: '1s' })
+    const late = etcd.get('a')
+    late.catch(() => {})
+    await eventually('the connection', () => server.frames.length > 0)
+    pass(900)
+    begin()
+    await eventually('the call', () => server.frames.some(({ type }) => type === DATA))
+    pass(100)
+    await expect(late).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED', maybeDone: true })
+    expect(etcd.trouble).toBe(null)
+    isAnswering = true
+    expect(await etcd.get('b')).toBe(null)
+    expect(server.connections).toBe(1)
   })
 
   it('pings without end and reads no answer leaves it', async () => {

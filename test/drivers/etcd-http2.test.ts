@@ -190,9 +190,15 @@ describe("the client for etcd at a server of Node's for HTTP/2", () => {
   it('lets a cancelled call go, and answers pings', async () => {
     const server = await start()
     let closed = 0
-    server.handler = (stream) => stream.on('close', () => closed++)
+    server.handler = (stream) => {
+      stream.on('close', () => closed++)
+      server.handler = (next) => answer(next)
+    }
     const etcd = client(server.address, { requestTimeout: '300ms' })
-    await expect(etcd.get('a')).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    const cancelled = etcd.get('a')
+    // The server is not left, as it answers others.
+    await Promise.all([expect(cancelled).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' }), etcd.get('b')])
+    expect(server.sessions).toHaveLength(1)
     await eventually('the end of the call at the server', () => closed === 1)
     const payload = Buffer.from('12345678')
     const ponged = await new Promise<Buffer>((resolve, reject) =>

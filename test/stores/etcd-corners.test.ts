@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { EtcdClient } from '../../src/drivers/etcd/index.js'
+import { EtcdClient, type Key } from '../../src/drivers/etcd/index.js'
 import { type Hold, Holdfast } from '../../src/index.js'
 import { type EtcdStoreOptions, etcd, etcdFromUrl } from '../../src/stores/etcd/index.js'
 import { eventually } from '../../src/testing/conformance/checks.js'
@@ -45,6 +45,30 @@ describeOn('etcd', 'corners of the etcd store', () => {
     expect(await locks.overview()).toEqual({ elections: [], latches: [], barriers: [], once: [] })
     await hold.release()
     await (await waiting).release()
+  })
+
+  it('keys that are no text are passed over, also at the end of a page', async () => {
+    const client = new EtcdClient(server.address)
+    endings.push(() => client.close())
+    const put = (...keys: readonly Key[]): Promise<unknown> =>
+      client.transaction({ success: keys.map((key) => ({ type: 'put', key, value: '=1' }) as const) })
+    const noText = (prefix: string, byte: number, suffix: string): Buffer =>
+      Buffer.concat([Buffer.from(prefix), Buffer.of(byte), Buffer.from(suffix)])
+    await put(noText('holdfast/', 0xff, '/lines/a/1'), 'holdfast/zoo/lines/a/1', 'holdfast/no-space')
+    const places = { 'shared/': '/1', 'holdfast/default/states/': '' }
+    for (const [prefix, suffix] of Object.entries(places)) {
+      for (let from = 0; from < 999; from += 111)
+        await put(...Array.from({ length: 111 }, (_, index) => `${prefix}lock-${from + index}${suffix}`))
+      // The last one of 1000, which are read at once, and the next one.
+      await put(noText(prefix, 0xe9, suffix), `${prefix}\ue000${suffix}`)
+    }
+    expect(await listed(locksWith({ shared: 'etcdctl', root: 'shared/' }))).toContain('\ue000')
+    const connection = etcd(server.address, PATIENT).connect({ id: 'c', space: 'default', push: () => {} })
+    endings.push(() => connection.close())
+    const states: string[] = []
+    for await (const { key } of connection.states('')) states.push(key)
+    expect(states).toContain('\ue000')
+    expect(await locksWith().spaces()).toEqual(expect.arrayContaining(['default', 'zoo']))
   })
 
   it('the line of every hold that lasts is watched', async () => {

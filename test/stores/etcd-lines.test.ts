@@ -3,8 +3,14 @@ import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
-import type { ClaimReply, ClaimRequest, Connection, Push } from '../../src/contract/store.js'
-import { EtcdClient, EtcdError, type EtcdTransaction, type KeyWatch } from '../../src/drivers/etcd/index.js'
+import type { ClaimReply, ClaimRequest, Connection, Push, StateOutcome } from '../../src/contract/store.js'
+import {
+  EtcdClient,
+  EtcdError,
+  type EtcdTransaction,
+  type KeyEvent,
+  type KeyWatch,
+} from '../../src/drivers/etcd/index.js'
 import { type EtcdStoreOptions, etcd } from '../../src/stores/etcd/index.js'
 import { ownNames } from '../../src/stores/etcd/names.js'
 import { EtcdSpace } from '../../src/stores/etcd/space.js'
@@ -111,6 +117,42 @@ function keepNextAnswer(): { deliver(): void; readonly isHere: Promise<void> } {
   })
   endings.push(() => spy.mockRestore())
   return { deliver, isHere }
+}
+
+/** The next claim is done, and not answered. */
+function loseNextAnswer(): void {
+  const { transaction } = EtcdClient.prototype
+  const spy = vi.spyOn(EtcdClient.prototype, 'transaction').mockImplementation(async function (
+    this: EtcdClient,
+    request,
+  ) {
+    const answer = await transaction.call(this, request)
+    if (!request.compare) return answer
+    spy.mockRestore()
+    throw new EtcdError('UNAVAILABLE', 'No answer', { maybeDone: true })
+  })
+  endings.push(() => spy.mockRestore())
+}
+
+/** What watches tell is kept back until `deliver` is called. */
+function laggingWatches(): { readonly kept: readonly KeyEvent[]; deliver(): void } {
+  const { watch } = EtcdClient.prototype
+  const kept: KeyEvent[] = []
+  const deliveries: (() => void)[] = []
+  const spy = vi.spyOn(EtcdClient.prototype, 'watch').mockImplementation(function (this: EtcdClient, wanted) {
+    const onEvents: KeyWatch['onEvents'] = (events) => {
+      kept.push(...events)
+      deliveries.push(() => wanted.onEvents(events))
+    }
+    return watch.call(this, { ...wanted, onEvents })
+  })
+  endings.push(() => spy.mockRestore())
+  return {
+    kept,
+    deliver() {
+      for (const delivery of deliveries.splice(0)) delivery()
+    },
+  }
 }
 
 /** Makes the garbage collection of V8 callable, and runs it. */
@@ -224,6 +266,23 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     expect(has(ours, 'granted', 'waits')).toBe(false)
     await other.connection.release('door', 'theirs')
     await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('a capacity that shrinks lets nobody in who came together with a holder', async () => {
+    const [ours, other] = [near(), near()]
+    const ids = ['a', 'b', 'c', 'd']
+    // The first one goes alone, and the others in one transaction.
+    const replies = await Promise.all(ids.map((id) => ours.claim(id, { permits: 1, capacity: 2 })))
+    expect(replies.map(({ status }) => status)).toEqual(['granted', 'granted', 'waiting', 'waiting'])
+    await other.connection.resize('door', 2, 1)
+    const beats = ids.map((id) => ({ resource: 'door', id, leaseMs: MINUTE, presenceMs: MINUTE }))
+    const states = await ours.connection.pulse(beats)
+    expect(states.map(({ status }) => status)).toEqual(['held', 'held', 'waiting', 'waiting'])
+    expect(has(ours, 'granted', 'c')).toBe(false)
+    expect(await holders()).toEqual(['a', 'b'])
+    for (const id of ['a', 'b']) await ours.connection.release('door', id)
+    await eventually('the grant', () => has(ours, 'granted', 'c'))
+    expect(await holders()).toEqual(['c'])
   })
 
   it('a claim that needs a later fence asks for it again when the answer was lost', async () => {
@@ -344,6 +403,14 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
       if (reply?.status !== 'granted') await eventually('the grant', () => has(ours, 'granted', 'next'))
     },
   )
+
+  it('a claim that was refused and has left counts as nobody who waits', async () => {
+    const holder = client(server.address)
+    await holder.claim('first')
+    const refused = await holder.claim('other', { permits: 1, capacity: 1 })
+    expect(refused).toMatchObject({ status: 'refused', reason: 'capacity' })
+    expect(await holder.claim('first')).not.toMatchObject({ isWanted: true })
+  })
 
   it('a lock that is taken again and again has the same key each time, and a greater fence', async () => {
     const ours = near()
@@ -480,6 +547,32 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     expect(await next().catch(next)).toMatchObject({ status: 'granted' })
   })
 
+  it('a claim that was found again outlives what the watch tells of the time before it', async () => {
+    const watches = laggingWatches()
+    const [ours, other] = [near(), near()]
+    const two = { permits: 2, capacity: 2 }
+    expect(await other.claim('robbed', two)).toMatchObject({ status: 'granted' })
+    expect(await ours.claim('waits', two)).toMatchObject({ status: 'waiting' })
+    // Its key changes, and is stolen then.
+    const beat = { resource: 'door', id: 'robbed', leaseMs: MINUTE, presenceMs: MINUTE, permits: 1 }
+    expect(await other.connection.pulse([beat])).toMatchObject([{ status: 'held' }])
+    loseNextAnswer()
+    const steal = (): Promise<ClaimReply> => ours.claim('thief', { ...two, mode: 'steal' })
+    await expect(steal()).rejects.toMatchObject({ retryable: true })
+    expect(await steal()).toMatchObject({ status: 'granted' })
+    await eventually('the news of the theft', () =>
+      watches.kept.some(({ kv }) => String(kv.value).includes('thief')),
+    )
+    watches.deliver()
+    expect(has(ours, 'lost', 'thief')).toBe(false)
+    expect(await holders()).toEqual(['thief'])
+    expect(await ours.connection.release('door', 'thief')).toBe(true)
+    await eventually('the grant', () => {
+      watches.deliver()
+      return has(ours, 'granted', 'waits')
+    })
+  })
+
   it('says what it cannot do with many holds, and takes them one by one', async () => {
     const ours = near()
     const one = { permits: 1, capacity: 150 }
@@ -492,6 +585,27 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     await expect(ours.connection.cancel('door', 'waits')).rejects.toMatchObject(refusal)
     expect(await ours.connection.evict('door', null)).toHaveLength(150)
     await eventually('the grant', () => has(ours, 'granted', 'waits'))
+  })
+
+  it('a state has one lease, however often it is written, and none where it is kept for ever', async () => {
+    const { connection } = near()
+    const key = 'count'
+    const write = async (expect: number | null, value: string): Promise<StateOutcome> =>
+      connection.write({ key, expect, value, retentionMs: MINUTE })
+    let version: number | null = null
+    for (let count = 1; count <= 20; count++)
+      version = (await write(version, String(count))).current?.version ?? null
+    for (let count = 1; count <= 5; count++)
+      expect(await write(1, 'wrong')).toMatchObject({ written: false, current: { value: '20' } })
+    const leases = (count: number): Promise<void> =>
+      eventually(`${count} leases`, async () =>
+        (await server.ctl('lease', 'list')).startsWith(`found ${count} `),
+      )
+    await leases(1)
+    expect(await server.ctl('get', `holdfast/default/states/${key}`)).toContain('=20')
+    await connection.write({ key, expect: version, value: 'kept', retentionMs: null })
+    await leases(0)
+    expect(await connection.read(key, false)).toMatchObject({ value: 'kept' })
   })
 
   it('a call that waits for a line ends when nobody needs the line any more', async () => {

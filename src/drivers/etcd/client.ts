@@ -1,11 +1,13 @@
 import { nothing } from '../../base/nothing.js'
-import { EtcdLease, GRANT } from './lease.js'
+import { EtcdLease, GRANT, REVOKE } from './lease.js'
 import { EtcdLink } from './link.js'
 import { type EtcdOptions, linkSettings } from './options.js'
 import { type EtcdTransaction, encode, encodeTransaction, type Key, type RangeOperation } from './requests.js'
 import {
   type ClusterMember,
+  type KeyPage,
   type KeyValue,
+  readLastKey,
   readLease,
   readMembers,
   readStatus,
@@ -71,6 +73,16 @@ export class EtcdClient {
     return { keys: results[0]?.keys ?? [], revision: header.revision }
   }
 
+  /** The first keys of a range. `next`: where the rest of it begins; null: these were all. */
+  async page(range: Omit<RangeOperation, 'type'> & { limit: number }): Promise<KeyPage> {
+    const transaction: EtcdTransaction = { success: [{ type: 'range', ...range }] }
+    const bytes = await this.#link.call(TXN, encodeTransaction(transaction))
+    const { header, results } = readTransaction(bytes)
+    const keys = results[0]?.keys ?? []
+    const last = keys.length < range.limit ? null : readLastKey(bytes)
+    return { keys, revision: header.revision, next: last && Buffer.concat([last, Buffer.of(0)]) }
+  }
+
   /** One key; null: there is none. */
   async get(key: Key): Promise<KeyValue | null> {
     return (await this.range({ key })).keys[0] ?? null
@@ -116,6 +128,14 @@ export class EtcdClient {
   async grant(ttlMs: number): Promise<bigint> {
     const message = encode((out) => out.int(1, Math.ceil(ttlMs / 1000)))
     return readLease(await this.#link.call(GRANT, message)).id
+  }
+
+  /** Ends a lease, and removes the keys that have it. */
+  async revoke(id: bigint): Promise<void> {
+    await this.#link.call(
+      REVOKE,
+      encode((out) => out.int(1, id)),
+    )
   }
 
   /** What the server that we are connected to tells about itself. */

@@ -7,6 +7,7 @@ export type {
   AnswerHeader,
   ClusterMember,
   KeyEvent,
+  KeyPage,
   KeyValue,
   OperationResult,
   ServerStatus,

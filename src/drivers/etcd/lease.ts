@@ -7,7 +7,7 @@ import { encode } from './requests.js'
 import { type LeaseAnswer, readLease } from './responses.js'
 
 export const GRANT = '/etcdserverpb.Lease/LeaseGrant'
-const REVOKE = '/etcdserverpb.Lease/LeaseRevoke'
+export const REVOKE = '/etcdserverpb.Lease/LeaseRevoke'
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive'
 /** A lease is renewed so many times in its length. */
 const RENEWALS = 3

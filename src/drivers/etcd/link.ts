@@ -22,7 +22,9 @@ const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate'
 const TOKEN_ENDED =
   /invalid auth token|revision in header is old|revision of auth store is old|user name is empty/
 const NOT_ENABLED = 'authentication is not enabled'
-const NO_LEADER = 'etcdserver: no leader'
+/** This server is cut off from the others, or has no vote and answers nothing but reads. */
+const NOT_SERVING = /etcdserver: (no leader|rpc not supported for learner)/
+const MUTE = 'etcd answers no requests'
 
 /** Told of each connection that is ready for calls. */
 export type OpenListener = () => void
@@ -42,6 +44,8 @@ export class EtcdLink implements CallOwner {
   #isRetrying = false
   #cancelDeadline: Cancel | null = null
   #graceUntil = -Infinity
+  /** How many calls were answered. */
+  #answers = 0
   #isClosed = false
 
   constructor(settings: LinkSettings) {
@@ -77,7 +81,7 @@ export class EtcdLink implements CallOwner {
     const deadlineAt = now + this.#settings.requestTimeoutMs
     const call = new UnaryCall(path, message, deadlineAt, this.#calls)
     this.#setDeadline()
-    if (this.#isReady) this.#send(call)
+    if (this.#isReady) this.#send(call, now)
     else this.connect()
     return call.promise
   }
@@ -151,22 +155,27 @@ export class EtcdLink implements CallOwner {
     }
     if (connection.isEnded || connection !== this.#connection) return
     this.#isReady = true
-    for (const call of this.#openCalls()) this.#send(call)
+    const now = this.#settings.env.now()
+    for (const call of this.#openCalls()) this.#send(call, now)
     for (const listener of [...this.#openListeners]) listener()
   }
 
   async #authenticate(connection: EtcdChannel): Promise<void> {
-    const { user } = this.#settings
+    const { user, env, requestTimeoutMs } = this.#settings
     if (!user) return
     this.#token = null
     const message = encode((out) => out.text(1, user.name).text(2, user.password))
     const call = new UnaryCall(AUTHENTICATE, message, Infinity)
     call.send(connection, null)
+    // No other call is sent meanwhile, so none would tell that the server is mute.
+    const cancel = env.timer(requestTimeoutMs, () => this.leave(MUTE), { keepAlive: false })
     try {
       this.#token = readToken(await call.promise)
     } catch (error) {
       // The users can be given to the clients before authentication is enabled.
       if (!(error as EtcdError).message.includes(NOT_ENABLED)) throw error
+    } finally {
+      cancel()
     }
   }
 
@@ -176,13 +185,16 @@ export class EtcdLink implements CallOwner {
     return calls
   }
 
-  #send(call: UnaryCall): void {
+  #send(call: UnaryCall, now: number): void {
     const connection = this.#connection
-    if (!connection) return
+    if (!connection || call.isSent) return
+    call.answersBefore = this.#answers
+    call.sentAt = now
     call.send(connection, this.#token, this)
   }
 
   onAnswer(connection: EtcdChannel, call: UnaryCall, error: EtcdError | null): boolean {
+    this.#answers++
     if (error === null) {
       this.#failures = 0
       this.#lastFailure = null
@@ -194,8 +206,7 @@ export class EtcdLink implements CallOwner {
     }
     // The server ended the connection before it looked at the call: the next one is asked.
     if (connection.isEnded && !error.maybeDone) return false
-    // This server is cut off from the others.
-    if (error.message.includes(NO_LEADER)) connection.end(error)
+    if (NOT_SERVING.test(error.message)) connection.end(error)
     return true
   }
 
@@ -241,13 +252,23 @@ export class EtcdLink implements CallOwner {
       // We were paused ourselves: the answers may have arrived, and are read before the next timer.
       if (now - dueAt > PAUSE_MS) this.#graceUntil = now + PAUSE_MS
       if (now < this.#graceUntil) return this.#setDeadline()
+      let isMute = false
       for (const call of this.#openCalls()) {
         if (call.deadlineAt > now) break
+        if (this.#isUnanswered(call, now)) isMute = true
         call.fail(this.#lateError(call))
       }
+      // It may answer pings although its disk stands still, or as a proxy without a server behind.
+      if (isMute) this.leave(MUTE)
       this.#setDeadline()
     }
     this.#cancelDeadline = env.timer(dueAt - env.now(), onTime, { keepAlive: true })
+  }
+
+  /** No call was answered for half a timeout or longer: this one may have waited to be sent. */
+  #isUnanswered({ isSent, sentAt, answersBefore }: UnaryCall, now: number): boolean {
+    const isLong = now - sentAt >= this.#settings.requestTimeoutMs / 2
+    return isSent && isLong && answersBefore === this.#answers
   }
 
   #lateError(call: UnaryCall): EtcdError {

@@ -36,6 +36,16 @@ export interface OperationResult {
   readonly results: readonly OperationResult[]
 }
 
+/** A part of a range of keys. */
+export interface KeyPage {
+  /** In the order of their bytes. */
+  readonly keys: readonly KeyValue[]
+  /** Of the answer. */
+  readonly revision: number
+  /** The first key that may come after these; null: these were all. */
+  readonly next: Buffer | null
+}
+
 /** The answer to a transaction. */
 export interface TransactionResult {
   /** Of the answer. */
@@ -112,6 +122,21 @@ export function readTransaction(bytes: Buffer): TransactionResult {
     else reader.skip()
   }
   return { header, succeeded, results }
+}
+
+/** The bytes of the last key in the answer to a read: not every key is text. */
+export function readLastKey(bytes: Buffer): Buffer | null {
+  let last: Buffer | null = null
+  const inside =
+    (field: number, read: (reader: ProtoReader) => void) =>
+    (reader: ProtoReader): void =>
+      readFields(reader.message(), { [field]: read })
+  const onKey = (reader: ProtoReader): void => {
+    last = reader.bytes()
+  }
+  // The key of a key-value, in a range, in an operation, in the transaction.
+  readFields(new ProtoReader(bytes), { 3: inside(1, inside(2, inside(1, onKey))) })
+  return last
 }
 
 const NO_HEADER: AnswerHeader = { revision: 0, raftTerm: 0 }

@@ -19,6 +19,10 @@ export class UnaryCall implements GrpcListener, Linked<UnaryCall> {
   after: UnaryCall | null = null
   readonly promise: Promise<Buffer>
   readonly deadlineAt: number
+  /** How many calls had been answered when it was sent. */
+  answersBefore = 0
+  /** On our monotonic clock. */
+  sentAt = -Infinity
   readonly #path: string
   readonly #message: Buffer
   readonly #open: LinkedList<UnaryCall> | null
@@ -48,7 +52,6 @@ export class UnaryCall implements GrpcListener, Linked<UnaryCall> {
   }
 
   send(connection: EtcdChannel, token: string | null, owner: CallOwner | null = null): void {
-    if (this.#call) return
     this.#answer = null
     const call = connection.open(this.#path, token, this, this.#message)
     // It is sent on the next connection.

@@ -1,9 +1,10 @@
 import { HoldfastError } from '../../base/errors.js'
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
 import {
-  type EtcdClient,
   EtcdError,
+  type Key,
   type KeyCompare,
+  type KeyPage,
   type KeyValue,
   type Operation,
 } from '../../drivers/etcd/index.js'
@@ -19,6 +20,8 @@ const MOST_CONFLICTS = 20
 const PAGE = 1000
 /** etcd knows no empty key. */
 const FIRST_KEY = '\0'
+const SLASH = '/'.charCodeAt(0)
+const AFTER_SLASH = Buffer.of(SLASH + 1)
 /** Below the servers' `--max-txn-ops`. */
 const MOST_COMPARED = 100
 
@@ -140,14 +143,17 @@ export class EtcdAdmin {
     if (root === null) return []
     const spaces: string[] = []
     const end = prefixEnd(root)
-    for (let key: string | Uint8Array = root === '' ? FIRST_KEY : root; ; ) {
-      const { keys } = await this.#space.client.range({ key, end, limit: 1, keysOnly: true })
-      const name = keys[0]?.key.slice(root.length).split('/')[0]
-      if (name === undefined) return spaces
-      const space = decode(name)
+    const start = Buffer.byteLength(root)
+    for (let key: Key | null = root === '' ? FIRST_KEY : root; key !== null; ) {
+      const { next }: KeyPage = await this.#space.client.page({ key, end, limit: 1, keysOnly: true })
+      const slash = next?.indexOf(SLASH, start) ?? -1
+      key = next
+      if (!next || slash < 0) continue
+      const space = decode(next.toString('utf8', start, slash))
       if (space !== null) spaces.push(space)
-      key = prefixEnd(`${root}${name}/`)
+      key = Buffer.concat([next.subarray(0, slash), AFTER_SLASH])
     }
+    return spaces
   }
 
   /**
@@ -156,24 +162,22 @@ export class EtcdAdmin {
    */
   async *#keys(prefix: string): AsyncIterable<KeyValue> {
     const end = prefixEnd(prefix)
-    let key: string | Uint8Array = prefix === '' ? FIRST_KEY : prefix
-    for (let revision = 0; ; ) {
-      const page = await this.#page(key, end, revision)
+    let revision = 0
+    for (let key: Key | null = prefix === '' ? FIRST_KEY : prefix; key !== null; ) {
+      const page: KeyPage = await this.#page(key, end, revision)
       yield* page.keys
-      const last = page.keys.at(-1)
-      if (!last || page.keys.length < PAGE) return
       revision ||= page.revision
-      key = `${last.key}\0`
+      key = page.next
     }
   }
 
-  async #page(key: string, end: Uint8Array, revision: number): ReturnType<EtcdClient['range']> {
+  async #page(key: Key, end: Uint8Array, revision: number): Promise<KeyPage> {
     const { client } = this.#space
     try {
-      return await client.range({ key, end, limit: PAGE, revision })
+      return await client.page({ key, end, limit: PAGE, revision })
     } catch (error) {
       if (!(error instanceof EtcdError) || error.code !== 'OUT_OF_RANGE') throw error
-      return client.range({ key, end, limit: PAGE })
+      return client.page({ key, end, limit: PAGE })
     }
   }
 
@@ -212,12 +216,12 @@ function tooMany(resource: string, count: number): HoldfastError {
 function pinOf({ claims, holds }: LineRows, declared: number, capacity: number): LinePin | null {
   const isOver = declared === capacity && claims.every(({ value }) => value.capacity === capacity)
   const used = holds.reduce((sum, { value }) => sum + value.permits, 0)
-  const heldUpTo = used > capacity ? holds.at(-1)?.createRevision : undefined
-  if (isOver && heldUpTo === undefined) return null
+  const last = used > capacity ? holds.at(-1) : undefined
+  if (isOver && !last) return null
   return {
     declared,
     capacity,
-    ...(heldUpTo !== undefined && { heldUpTo }),
+    ...(last && { heldUpTo: last.createRevision, heldOffset: last.value.offset ?? 0 }),
     ...(isOver && { isOver }),
   }
 }

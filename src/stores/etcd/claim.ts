@@ -72,7 +72,7 @@ export class EtcdClaim implements SessionClaim {
 
   /** Whether others wait for it; undefined: the line was not read for the present call. */
   takeWanted(): boolean | undefined {
-    const { isWanted } = this.line.rows
+    const { isWanted } = this.line
     const isKnown = this.isFresh || isWanted
     this.isFresh = false
     return isKnown ? isWanted : undefined
@@ -85,6 +85,11 @@ export class EtcdClaim implements SessionClaim {
   /** The key is still this claim's. */
   owns(row: EtcdRow | undefined): boolean {
     return row !== undefined && row.value.attempt === this.#row?.value.attempt
+  }
+
+  /** What its key was at that revision tells nothing: the claim has written it since. */
+  wroteAfter(revision: number): boolean {
+    return this.#row !== null && this.#row.modRevision > revision
   }
 
   /**
@@ -258,7 +263,7 @@ export class EtcdClaim implements SessionClaim {
 
   #hold(): void {
     this.#state = 'held'
-    this.#isWanted = this.line.rows.isWanted
+    this.#isWanted = this.line.isWanted
     const now = this.#space.env.now()
     this.expiry.grant(now)
     this.line.watchSoon(now)

@@ -11,6 +11,11 @@ export interface LinePin {
    * The last create revision that held when the capacity shrank below that: these holds continue.
    */
   readonly heldUpTo?: number
+  /**
+   * The offset of that hold. Claims of one transaction share a revision, so a waiter may have it,
+   * too. Left out in older pins.
+   */
+  readonly heldOffset?: number
   /** The capacity is the declared one again: the pin is left for `heldUpTo` only. */
   readonly isOver?: true
 }
@@ -58,10 +63,6 @@ export class LineRows {
 
   get holds(): EtcdRow[] {
     return this.claims.slice(0, this.holdCount)
-  }
-
-  get isWanted(): boolean {
-    return this.claims.length > this.holdCount
   }
 
   /** The last fence that was given out of order; claims that wait get later ones. 0: none was. */
@@ -163,14 +164,19 @@ export class LineRows {
 
   #countHolds(): number {
     const heldUpTo = this.pin?.heldUpTo ?? 0
-    const isBefore = ({ createRevision }: EtcdRow): boolean => createRevision <= heldUpTo
-    const before = heldUpTo === 0 ? 0 : this.claims.filter(isBefore).length
-    return before + admit(this.#places(heldUpTo), this.capacity ?? 0).length
+    const before = heldUpTo === 0 ? 0 : this.claims.filter((row) => this.#wasHeld(row)).length
+    return before + admit(this.#places(), this.capacity ?? 0).length
   }
 
-  *#places(heldUpTo: number): Iterable<{ permits: number; granted: boolean }> {
-    for (const { createRevision, value } of this.claims)
-      yield { permits: value.permits, granted: createRevision <= heldUpTo }
+  *#places(): Iterable<{ permits: number; granted: boolean }> {
+    for (const row of this.claims) yield { permits: row.value.permits, granted: this.#wasHeld(row) }
+  }
+
+  /** Whether it held when the capacity shrank. */
+  #wasHeld({ createRevision, value }: EtcdRow): boolean {
+    const heldUpTo = this.pin?.heldUpTo ?? 0
+    if (createRevision !== heldUpTo) return createRevision < heldUpTo
+    return (value.offset ?? 0) <= (this.pin?.heldOffset ?? Infinity)
   }
 }
 

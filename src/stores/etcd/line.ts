@@ -54,6 +54,13 @@ export class EtcdLine {
     return this.#stopWatching !== null
   }
 
+  /** Others wait. The copy may still show claims that this client has removed. */
+  get isWanted(): boolean {
+    const { claims, holdCount } = this.rows
+    if (claims.length === holdCount) return false
+    return claims.slice(holdCount).some(({ key }) => !this.#removed.has(key))
+  }
+
   /** The line is needed until `leave`, once for each. */
   enter(): void {
     this.#users++
@@ -121,7 +128,7 @@ export class EtcdLine {
     for (const [key, claim] of this.#own) {
       const row = this.rows.get(key)
       if (row && row.modRevision > revision) rows.put(row)
-      else if (!claim.owns(rows.get(key))) claim.lose()
+      else if (!claim.owns(rows.get(key)) && !claim.wroteAfter(revision)) claim.lose()
     }
     this.rows = rows
     this.revision = revision
@@ -197,7 +204,7 @@ export class EtcdLine {
       this.rows.apply(event)
       this.#removed.delete(key)
       const claim = this.#own.get(key)
-      if (claim && !claim.owns(this.rows.get(key))) claim.lose()
+      if (claim && !claim.owns(this.rows.get(key)) && !claim.wroteAfter(modRevision)) claim.lose()
     }
     this.revision = Math.max(this.revision, events.at(-1)?.kv.modRevision ?? 0)
     this.settle()
@@ -226,7 +233,7 @@ export class EtcdLine {
   }
 
   #tellWanted(): void {
-    if (!this.rows.isWanted) return
+    if (!this.isWanted) return
     for (const row of this.rows.holds) this.#own.get(row.key)?.onWanted()
   }
 

@@ -1,6 +1,6 @@
 import { nothing } from '../../base/nothing.js'
 import type { StateChange, StateOutcome, StateValue, StateView } from '../../contract/store.js'
-import type { KeyValue, Operation } from '../../drivers/etcd/index.js'
+import type { Key, KeyPage, KeyValue, Operation } from '../../drivers/etcd/index.js'
 import { decode, encode } from '../shared/encoding.js'
 import { prefixEnd } from './ranges.js'
 import type { EtcdSpace } from './space.js'
@@ -31,15 +31,13 @@ export class EtcdStates {
   async *list(prefix: string): AsyncIterable<StateView> {
     const { client, names } = this.#space
     const end = prefixEnd(names.states)
-    for (let from = names.states; ; ) {
-      const { keys } = await client.range({ key: from, end, limit: PAGE })
+    for (let from: Key | null = names.states; from !== null; ) {
+      const { keys, next }: KeyPage = await client.page({ key: from, end, limit: PAGE })
       for (const kv of keys) {
         const key = decode(kv.key.slice(names.states.length))
         if (key?.startsWith(prefix)) yield { key, ...toValue(kv) }
       }
-      const last = keys.at(-1)
-      if (!last || keys.length < PAGE) return
-      from = `${last.key}\0`
+      from = next
     }
   }
 
@@ -50,18 +48,25 @@ export class EtcdStates {
       value === null ? { type: 'delete', key } : { type: 'put', key, value: encodeValue(value), lease }
     const { succeeded, header, results } = await this.#space.client.transaction({
       compare: [{ key, target: 'mod', is: '=', value: expect ?? 0 }],
-      success: [change],
+      // The lease of the old value has to be read before the change.
+      success: [{ type: 'range', key, keysOnly: true }, change],
       failure: [{ type: 'range', key }],
     })
+    const found = results[0]?.keys[0]
+    this.#revoke(succeeded ? found?.lease : lease)
     if (succeeded)
       return { written: true, current: value === null ? null : { value, version: header.revision } }
-    const found = results[0]?.keys[0]
     return { written: false, current: found ? toValue(found) : null }
   }
 
   /** The servers remove the state when this lease ends; nobody renews it. */
   #retention(ms: number): Promise<bigint> {
     return this.#space.client.grant(ms)
+  }
+
+  /** No state has that lease any more. By itself it would end only after the retention. */
+  #revoke(lease: bigint | undefined): void {
+    if (lease) void this.#space.client.revoke(lease).catch(nothing)
   }
 
   /** The client is told once. */
