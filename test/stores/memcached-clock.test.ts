@@ -1,7 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { systemEnv } from '../../src/base/env.js'
+import { type Env, systemEnv } from '../../src/base/env.js'
+import type { Push } from '../../src/contract/store.js'
+import { MemcachedServer, type MemcachedStats } from '../../src/drivers/memcached/index.js'
+import { MemcachedBackend } from '../../src/stores/memcached/backend.js'
+import { MemcachedConnection } from '../../src/stores/memcached/connection.js'
 import { ServerClock } from '../../src/stores/memcached/server-clock.js'
-import { now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
+import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { startMemcached } from '../servers/memcached.js'
 
@@ -70,5 +75,66 @@ describeOn('memcached', 'the time that memcached tells', () => {
       expect(told).toBeGreaterThan(before - 5)
       expect(told).toBeLessThan(systemEnv.wallMs() + 5)
     }
+  })
+})
+
+describeOn('memcached', 'a client whose machine is suspended', () => {
+  const NIGHT_MS = 8 * HOUR_MS
+
+  /** A server, and clients of it: one on a machine that sleeps, one on another machine. */
+  const startWorld = async () => {
+    const process = await startMemcached()
+    onTestFinished(() => process.stop())
+    let sleptMs = 0
+    class Server extends MemcachedServer {
+      override async stats(group = ''): Promise<MemcachedStats> {
+        const stats = await super.stats(group)
+        return new Map(stats).set('time', `${Number(stats.get('time')) + sleptMs / 1000}`)
+      }
+    }
+    const connectBy = (env: Env, heard: Push[] = []): MemcachedConnection => {
+      const options = { host: '127.0.0.1', port: process.port, env, timeoutMs: 5000 }
+      const backend = new MemcachedBackend({
+        servers: [(onLoss) => new Server({ ...options, onLoss })],
+        prefix: 'holdfast',
+        retentionMs: 60_000,
+        env,
+        clock: null,
+      })
+      const push = (news: Push): void => void heard.push(news)
+      const connection = new MemcachedConnection(backend, { id: env.id(), space: 's', push })
+      onTestFinished(() => connection.close())
+      return connection
+    }
+    const heard: Push[] = []
+    const wallMs = (): number => systemEnv.wallMs() + sleptMs
+    return {
+      heard,
+      sleeper: connectBy({ ...systemEnv, wallMs }, heard),
+      other: connectBy({ ...systemEnv, wallMs, now: () => systemEnv.now() + sleptMs }),
+      sleep: () => {
+        sleptMs = NIGHT_MS
+      },
+    }
+  }
+
+  it('gets a whole lease after it, which others see', async () => {
+    const { sleeper, other, sleep } = await startWorld()
+    const before = await sleeper.claim(claimOf('door', 'before'))
+    await sleeper.release('door', 'before')
+    sleep()
+    const after = await sleeper.claim(claimOf('door', 'after'))
+    expect(await other.claim(claimOf('door', 'theirs', { mode: 'try' }))).toMatchObject({ reason: 'busy' })
+    const apart = (after as { fence: number }).fence - (before as { fence: number }).fence
+    expect(apart).toBeGreaterThan((NIGHT_MS - 1000) * 1000)
+  })
+
+  it('is told that it has lost its hold meanwhile', async () => {
+    const { sleeper, other, sleep, heard } = await startWorld()
+    await sleeper.claim(claimOf('door', 'mine'))
+    sleep()
+    expect(await other.claim(claimOf('door', 'theirs', { mode: 'try' }))).toMatchObject({ status: 'granted' })
+    await eventually('the push', () => heard.length > 0)
+    expect(heard).toEqual([{ type: 'lost', resource: 'door', id: 'mine' }])
   })
 })

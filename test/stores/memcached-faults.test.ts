@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import type { Store } from '../../src/contract/store.js'
@@ -113,6 +115,33 @@ describeOn('memcached', 'the memcached store goes on by itself', () => {
     await rejectsWith('STORE_UNAVAILABLE', Promise.resolve(connection.release('door', 'mine')))
     proxy.mode = 'pass'
     expect(await connection.release('door', 'mine')).toBe(false)
+  })
+
+  it('after the server had too many connections: the caller asks again', async () => {
+    const small = await startMemcached({ args: ['-c', '32'] })
+    onTestFinished(() => small.stop())
+    const sockets: Socket[] = []
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+    })
+    const refused = (): Promise<number> => small.stat('rejected_connections')
+    while ((await refused()) === 0) {
+      const socket = connect(small.port, '127.0.0.1')
+      sockets.push(socket.on('error', () => {}))
+      await once(socket, 'connect')
+    }
+    const connection = memcached(small.address).connect({ id: 'c', space: 's', push: () => {} })
+    onTestFinished(() => connection.close())
+    const error = await rejectsWith(
+      'STORE_UNAVAILABLE',
+      Promise.resolve(connection.claim(claimOf('door', 'mine'))),
+    )
+    expect(error.retryable).toBe(true)
+    const before = await refused()
+    const hold = client(small.address).mutex('many').acquire({ lease: LEASE_MS })
+    await eventually('another refusal', async () => (await refused()) > before)
+    for (const socket of sockets) socket.destroy()
+    await (await inTime('the lock', hold)).release()
   })
 
   it('where one of two servers is gone, the locks on the other one go on', async () => {

@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Env, systemEnv } from '../../src/base/env.js'
 import type { Beat, ClaimReply, Connection, Push } from '../../src/contract/store.js'
+import { MemcachedError } from '../../src/drivers/memcached/index.js'
 import { Holdfast } from '../../src/index.js'
+import { checkVersion } from '../../src/stores/memcached/check.js'
+import { explain } from '../../src/stores/memcached/failures.js'
 import { memcached, memcachedFromUrl } from '../../src/stores/memcached/index.js'
 import { quorum } from '../../src/stores/quorum/index.js'
 import { eventually, now, pass, rejectsWith } from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MemcachedProcess, startMemcached } from '../servers/memcached.js'
+import { WallClock } from '../servers/wall-clock.js'
 
 const HOUR_MS = 3_600_000
 
@@ -29,6 +33,17 @@ describe('memcached by its options', () => {
 
   it('shows no password in its errors', () => {
     expect(() => memcachedFromUrl('//user:secret@a:1/b')).toThrow(/^(?!.*secret)/)
+  })
+
+  it('says what to do about what memcached answers', () => {
+    for (const [answer, advice] of [
+      ['ERROR Too many open connections', /\(-c\)/],
+      ['CLIENT_ERROR unauthenticated', /-Y/],
+      ['SERVER_ERROR out of memory storing object', /more memory/],
+      ['ERROR', /1\.6\.10/],
+      ['CLIENT_ERROR invalid flag', /1\.6\.10/],
+    ] as const)
+      expect(explain(new MemcachedError('REFUSED', `a:1: ${answer}`)).message).toMatch(advice)
   })
 
   it('cannot be a member of a quorum', () => {
@@ -193,6 +208,22 @@ describeOn('memcached', 'the memcached store', () => {
     expect(await claim('one more')).toMatchObject({ status: 'waiting' })
   })
 
+  it('counts what is written of a text that is not ASCII', async () => {
+    const small = await startMemcached({ args: ['-I', '16k', '-o', 'slab_chunk_max=8192'] })
+    onTestFinished(() => small.stop())
+    const connection = connectTo(small.address, 'full')
+    await connection.claim(claimOf('door', 'holder'))
+    const claims = Array.from({ length: 20 }, (_, index) =>
+      connection.claim(claimOf('door', `${index}`, { info: `${'ü'.repeat(500)}${index}` })),
+    )
+    const released = connection.release('door', 'holder')
+    const outcomes = await Promise.allSettled(claims)
+    const isIn = outcomes.map(({ status }) => status === 'fulfilled')
+    expect(isIn).toEqual(isIn.map((_, index) => index < 4))
+    for (const outcome of outcomes.slice(4)) expect(outcome).toMatchObject({ reason: { retryable: false } })
+    expect(await released).toBe(true)
+  })
+
   it('does not say that a line is full which another process has emptied', async () => {
     const [one, other] = [connectTo(server.address, 'emptied'), connectTo(server.address, 'emptied')]
     const info = 'x'.repeat(600_000)
@@ -232,6 +263,50 @@ describeOn('memcached', 'the memcached store', () => {
     )
     expect(error.message).toMatch(/another prefix/)
     expect((await server.client.meta(`mg ${key} v\r\n`)).value).toBe('{"a":1}')
+  })
+
+  it('keeps the other holds and the listing where another program has overwritten a line', async () => {
+    const lineKeys = async (): Promise<string[]> =>
+      (await server.keys()).filter((each) => each.startsWith('overwritten:l:'))
+    for (const text of ['{"a":1}', 'x', '[1]', '[1,"s","door",0,0,null,[],[],[["a"]]]', '[1,2,3]']) {
+      const store = memcached(server.address, { prefix: 'overwritten' })
+      const connection = store.connect({ id: 'c', space: 's', push: () => {} })
+      await connection.claim(claimOf('door', 'first'))
+      for (const key of await lineKeys()) await server.client.meta(`ms ${key} ${text.length}\r\n${text}\r\n`)
+      await connection.claim(claimOf('window', 'second'))
+      const beats = [
+        { resource: 'door', id: 'first', leaseMs: HOUR_MS, presenceMs: HOUR_MS },
+        { resource: 'window', id: 'second', leaseMs: HOUR_MS, presenceMs: HOUR_MS },
+      ]
+      const answers = await connection.pulse(beats)
+      expect(answers, text).toMatchObject([{ status: 'gone' }, { status: 'held' }])
+      const listed: string[] = []
+      for await (const { resource } of connection.inspect({ prefix: '' })) listed.push(resource)
+      expect(listed, text).toEqual(['window'])
+      expect(await connection.spaces?.()).toEqual(['s'])
+      const error = await rejectsWith(
+        'STORE_UNAVAILABLE',
+        Promise.resolve(connection.claim(claimOf('door', 'b'))),
+      )
+      expect(error.message, text).toMatch(/another prefix/)
+      await connection.close()
+      for (const key of await lineKeys()) await server.evict(key)
+    }
+  })
+
+  it('lists the other states where another program has overwritten one', async () => {
+    const store = memcached(server.address, { prefix: 'states' })
+    const connection = store.connect({ id: 'c', space: 's', push: () => {} })
+    onTestFinished(() => connection.close())
+    await connection.write({ key: 'a', expect: null, value: '1', retentionMs: null })
+    const [key = ''] = (await server.keys()).filter((each) => each.startsWith('states:s:'))
+    await connection.write({ key: 'b', expect: null, value: '2', retentionMs: null })
+    await server.client.meta(`ms ${key} 3\r\n[1]\r\n`)
+    const listed: string[] = []
+    for await (const state of connection.states('')) listed.push(state.key)
+    expect(listed).toEqual(['b'])
+    const error = await rejectsWith('STORE_UNAVAILABLE', Promise.resolve(connection.read('a', false)))
+    expect(error.message).toMatch(/another prefix/)
   })
 
   it('keeps the fence of a released line, and forgets the line after its retention', async () => {
@@ -335,8 +410,12 @@ describeOn('memcached', 'the memcached store', () => {
 })
 
 describeOn('memcached', 'the doctor of memcached', () => {
-  const findingsOf = async (args: readonly string[], fill = 0): Promise<Map<string, string>> => {
-    const server = await startMemcached({ args })
+  const findingsOf = async (
+    args: readonly string[],
+    fill = 0,
+    clock?: WallClock,
+  ): Promise<Map<string, string>> => {
+    const server = await startMemcached({ args, ...(clock && { clock }) })
     onTestFinished(() => server.stop())
     for (let index = 0; index < fill; index++)
       await server.client.meta(`ms fill${index} 500000\r\n${'x'.repeat(500_000)}\r\n`).catch(() => {})
@@ -355,10 +434,35 @@ describeOn('memcached', 'the doctor of memcached', () => {
     expect(findings.get('restart')).toMatch(/^risk/)
   })
 
+  it('wants a version whose meta commands are those of today', () => {
+    for (const version of ['1.6.10', '1.6.18', '1.7.0', '2.0.1', '1.6.39-rc1'])
+      expect(checkVersion(version).level, version).toBe('fine')
+    for (const version of ['1.6.9', '1.5.22', '1.4.10', ''])
+      expect(checkVersion(version), version).toMatchObject({
+        level: 'fault',
+        text: expect.stringContaining('1.6.10 or later'),
+      })
+  })
+
+  it('knows -C, without which nothing can be changed', async () => {
+    expect((await findingsOf([])).get('cas')).toMatch(/^fine/)
+    expect((await findingsOf(['-C'])).get('cas')).toMatch(/^fault: .*-C/)
+  })
+
   it('knows -M and -X', async () => {
     const findings = await findingsOf(['-M', '-X'])
     expect(findings.get('eviction')).toMatch(/^fine/)
     expect(findings.get('listing')).toMatch(/^risk/)
+  })
+
+  it('says that leases depend on a clock that is wrong', async (context) => {
+    const clock = new WallClock()
+    onTestFinished(() => clock.dispose())
+    context.skip(clock.obstacle !== null, clock.obstacle ?? '')
+    clock.set(-60)
+    expect((await findingsOf([], 0, clock)).get('clock')).toMatch(
+      /^risk: The server's clock is \d+ s apart from this machine's\. Leases depend on it: .*restart memcached/,
+    )
   })
 
   it('counts what was evicted, and what was refused', async () => {

@@ -10,8 +10,8 @@ import { LinePoller } from './poller.js'
 import { StateWatches } from './state-watches.js'
 import { MemcachedStates } from './states.js'
 
-/** Lines that are remembered; beyond twice as many, those without claims of ours are forgotten. */
-const MOST_LINES = 5000
+/** So many remembered lines are kept when those without claims of ours are forgotten. */
+const KEPT_LINES = 5000
 
 export interface MemcachedBackendOptions {
   readonly servers: readonly ((onLoss: () => void) => MemcachedServer)[]
@@ -37,6 +37,8 @@ export class MemcachedBackend {
   /** By space and resource. */
   readonly #lines = new Map<string, Map<string, MemcachedLine>>()
   #lineCount = 0
+  /** With so many lines, the next new one has idle ones forgotten. */
+  #mostLines = 2 * KEPT_LINES
 
   constructor(options: MemcachedBackendOptions) {
     const { env, retentionMs } = options
@@ -79,18 +81,20 @@ export class MemcachedBackend {
     for (const { server } of this.nodes) server.close()
     this.#lines.clear()
     this.#lineCount = 0
+    this.#mostLines = 2 * KEPT_LINES
   }
 
   line(space: string, resource: string): MemcachedLine {
     const lines = this.#lines.get(space) ?? new Map<string, MemcachedLine>()
     const known = lines.get(resource)
     if (known) return known
+    if (this.#lineCount >= this.#mostLines) this.#forgetLines()
     this.#lines.set(space, lines)
     const key = this.keys.of('l', space, resource)
     const { retentionMs } = this.#options
     const line = new MemcachedLine({ key, node: this.#nodeOf(key), space, resource, retentionMs })
     lines.set(resource, line)
-    if (++this.#lineCount > 2 * MOST_LINES) this.#forgetLines()
+    this.#lineCount++
     return line
   }
 
@@ -134,14 +138,15 @@ export class MemcachedBackend {
     for (const lines of this.#lines.values()) yield* lines.values()
   }
 
-  /** The oldest first. */
+  /** The oldest first. Not again before there are twice as many as stay. */
   #forgetLines(): void {
     for (const lines of this.#lines.values())
       for (const [resource, line] of lines) {
-        if (this.#lineCount <= MOST_LINES) return
+        if (this.#lineCount <= KEPT_LINES) break
         if (!line.isIdle) continue
         lines.delete(resource)
         this.#lineCount--
       }
+    this.#mostLines = 2 * Math.max(KEPT_LINES, this.#lineCount)
   }
 }

@@ -25,12 +25,14 @@ export async function checkNode(
   const afterMs = env.wallMs()
   const findings = [
     checkVersion(stats.get('version') ?? ''),
+    checkCas(settings),
     ...checkMemory(stats, settings.get('evictions') !== 'off'),
     checkListing(settings),
     checkClock(
       Number(stats.get('time')) * 1000 + TIME_STEP_MS / 2,
       beforeMs - TIME_STEP_MS,
       afterMs + TIME_STEP_MS,
+      CLOCK_COUNTS,
     ),
     RESTART,
   ]
@@ -38,17 +40,30 @@ export async function checkNode(
   return findings.map((finding) => ({ ...finding, text: `${server.name}: ${finding.text}` }))
 }
 
+const CLOCK_COUNTS =
+  'Leases depend on it: clients believe their own clocks only near that of the server, and otherwise agree to within two seconds only. Run NTP on both, and restart memcached if its machine was suspended: until then it tells a wrong time.'
+
 const RESTART: Finding = {
   level: 'risk',
   about: 'restart',
   text: 'A restart of memcached forgets every lock: use this store to save work, and another one, or fences, where two holders would do harm.',
 }
 
-function checkVersion(version: string): Finding {
+/** With 1.6.10, `ms` takes the length of its value as it does today. */
+export function checkVersion(version: string): Finding {
   const about = 'version'
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (major > 1 || (major === 1 && minor >= 6)) return { level: 'fine', about, text: `memcached ${version}.` }
-  return { level: 'fault', about, text: `memcached ${version} is too old; Holdfast needs 1.6 or later.` }
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map((part) => Number.parseInt(part, 10))
+  const isNew = major > 1 || (major === 1 && (minor > 6 || (minor === 6 && patch >= 10)))
+  if (isNew) return { level: 'fine', about, text: `memcached ${version}.` }
+  return { level: 'fault', about, text: `memcached ${version} is too old; Holdfast needs 1.6.10 or later.` }
+}
+
+function checkCas(settings: MemcachedStats): Finding {
+  const about = 'cas'
+  if (settings.get('cas_enabled') !== 'no')
+    return { level: 'fine', about, text: 'Items have CAS numbers, by which they are changed.' }
+  const text = 'Items have no CAS numbers, so no lock can be taken: start the server without -C.'
+  return { level: 'fault', about, text }
 }
 
 function checkMemory(stats: MemcachedStats, evicts: boolean): Finding[] {

@@ -19,7 +19,7 @@ import type { EmbeddedLines } from '../embedded/lines.js'
 import { groupByLine } from '../shared/beats.js'
 import type { MemcachedBackend } from './backend.js'
 import { checkNode } from './check.js'
-import { closed, explain } from './failures.js'
+import { closed, explain, NotOursError } from './failures.js'
 import type { LocalMember, MemcachedLine } from './line.js'
 import { LineDraft } from './line-draft.js'
 import { decodeLine, type LineImage } from './line-item.js'
@@ -68,7 +68,7 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     const replies: BeatReply[] = []
     const groups = groupByLine(beats).map(async ({ resource, indexes }) => {
       const theirs = indexes.flatMap((index) => beats[index] ?? [])
-      const answers = await this.#call(resource, (calls) => calls.pulse(theirs))
+      const answers = await this.#call(resource, (calls) => calls.pulse(theirs)).catch(noAnswers)
       for (const [place, index] of indexes.entries()) replies[index] = answers[place] ?? { status: 'gone' }
     })
     await Promise.all(groups)
@@ -128,9 +128,9 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     const { nodes, keys, env } = this.#backend
     for (const node of nodes)
       for await (const item of itemsOf(node, keys.start('s', this.#space), env)) {
-        const state = decodeState(item.key, item.value)
+        const state = decodeState(item)
         const current = currentValue(state, node.now())
-        if (current && state.key.startsWith(prefix)) yield { key: state.key, ...current }
+        if (state && current && state.key.startsWith(prefix)) yield { key: state.key, ...current }
       }
   }
 
@@ -147,8 +147,8 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     for (const node of nodes) {
       if (!node.isReady) await node.ready()
       for await (const item of itemsOf(node, keys.start('l', this.#space), env)) {
-        const line = decodeLine(item.key, item.value)
-        if (!line.resource.startsWith(prefix)) continue
+        const line = decodeLine(item)
+        if (!line?.resource.startsWith(prefix)) continue
         const view = viewOf(line.resource, line, node.now())
         if (view && view.claims.length > 0) yield view
       }
@@ -160,8 +160,10 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
     const { nodes, keys, env } = this.#backend
     const found = new Set<string>()
     for (const node of nodes)
-      for await (const { key, value } of itemsOf(node, keys.startOfAll('l'), env))
-        found.add(decodeLine(key, value).space)
+      for await (const item of itemsOf(node, keys.startOfAll('l'), env)) {
+        const line = decodeLine(item)
+        if (line) found.add(line.space)
+      }
     return [...found]
   }
 
@@ -201,6 +203,12 @@ export class MemcachedConnection implements Connection, LocalMember, StateWatche
 
 function viewOf(resource: string, image: LineImage, now: number): LineView | null {
   return new LineDraft(image, now).calls.view(resource)
+}
+
+/** Another program has overwritten the item: its claims are gone, those of other lines are not. */
+function noAnswers(error: unknown): BeatReply[] {
+  if (error instanceof NotOursError) return []
+  throw error
 }
 
 function rethrow(error: unknown): never {

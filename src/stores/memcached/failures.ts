@@ -18,11 +18,12 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/unauthenticated|authentication failure/i, '; give user and password as in its file of -Y'],
   [/out of memory/i, '; it has lost the line or state, so give it more memory'],
   [/metadump|lru crawler/i, '; it is started without the commands that list keys (-X, no_lru_crawler)'],
-  [/ERROR$/, '; memcached 1.6 or later is needed, for its meta commands'],
+  [/too many open connections/i, '; raise its limit of connections (-c), or open fewer clients'],
+  [/ERROR$|invalid flag/, '; memcached 1.6.10 or later is needed, for its meta commands'],
 ]
 
 function isPassing(message: string): boolean {
-  return /out of memory|BUSY/i.test(message)
+  return /out of memory|BUSY|too many open connections/i.test(message)
 }
 
 /** Too many others came between. */
@@ -48,7 +49,9 @@ export function stateTooLarge(key: string, bytes: number, most: number): Holdfas
 }
 
 /** An item under one of our keys that we did not write. */
-export function notOurs(key: string): HoldfastError {
-  const text = `The item ${key} of memcached was not written by this version of Holdfast; use another prefix`
-  return new HoldfastError('STORE_UNAVAILABLE', text, { store: STORE })
+export class NotOursError extends HoldfastError {
+  constructor(key: string) {
+    const text = `The item ${key} of memcached was not written by this version of Holdfast; use another prefix`
+    super('STORE_UNAVAILABLE', text, { store: STORE })
+  }
 }

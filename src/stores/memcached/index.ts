@@ -37,7 +37,7 @@ const MEMCACHED_OPTIONS: OptionNames<MemcachedOptions> = {
 }
 
 /**
- * A store on memcached 1.6 or later: `host1:11211,host2:11211`. Each lock lives on one of the
+ * A store on memcached 1.6.10 or later: `host1:11211,host2:11211`. Each lock lives on one of the
  * servers, and is lost when that one restarts or evicts it. So this store saves work; where two
  * holders would do harm, use another one. No package is needed, Holdfast brings its own client.
  *

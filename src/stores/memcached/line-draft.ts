@@ -2,7 +2,7 @@ import type { Push } from '../../contract/store.js'
 import { EmbeddedLines, type EmbeddedLinesContext } from '../embedded/lines.js'
 import type { ClaimRow, ClaimRowChange, ClaimRows, Pin } from '../embedded/rows.js'
 import { LineFullError } from './failures.js'
-import type { LineImage } from './line-item.js'
+import { asciiJson, clientJson, infoJson, type LineImage } from './line-item.js'
 
 /**
  * Claims have to leave this part of an item free: rows grow when they are renewed or granted, and
@@ -79,7 +79,7 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
 
   /** Throws where the line is full. Then nothing is changed that would not be valid by itself. */
   append(row: ClaimRow): void {
-    const bytes = this.#bytes + ROW_BYTES + row.id.length + this.#bytesOfTexts(row)
+    const bytes = this.#bytes + ROW_BYTES + asciiJson(row.id).length + this.#bytesOfTexts(row)
     if (bytes > this.#mostBytes)
       throw new LineFullError(row.resource, this.#rows.size, this.#mostBytes, false)
     this.#bytes = bytes
@@ -132,9 +132,9 @@ export class LineDraft implements ClaimRows, EmbeddedLinesContext {
     return rows
   }
 
-  /** The item has the texts of neighbours once. */
+  /** As the item has them, with those of neighbours once. */
   #bytesOfTexts({ client, info }: ClaimRow): number {
     const isKnown = this.#appended?.client === client && this.#appended.info === info
-    return isKnown ? 0 : client.length + info.length
+    return isKnown ? 0 : clientJson(client).length + infoJson(info).length
   }
 }

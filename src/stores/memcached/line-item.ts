@@ -1,5 +1,4 @@
 import type { ClaimRow, Pin } from '../embedded/rows.js'
-import { notOurs } from './failures.js'
 
 /** A line as its item has it. Times are the server's milliseconds. */
 export interface LineImage {
@@ -35,6 +34,8 @@ type EncodedRow = [
   block: number,
 ]
 
+const ROW_PARTS = 11
+
 type EncodedLine = [
   format: number,
   space: string,
@@ -68,8 +69,10 @@ export function encodeLine(head: string, { at, last, pin, rows }: Omit<LineImage
   return `${head}${at},${last},${pinned},[${clients.list}],[${infos.list}],[${encoded}]]`
 }
 
-export function decodeLine(key: string, text: string): LineImage & { space: string; resource: string } {
-  const item = parseItem<EncodedLine>(key, text)
+/** null: another program wrote the item. */
+export function decodeLine(text: string): (LineImage & { space: string; resource: string }) | null {
+  const item = parseItem(text)
+  if (!item || !isLine(item)) return null
   const [, space, resource, at, last, pinned, clients, infos, encoded] = item
   const rows = new Map<string, ClaimRow>()
   for (const [
@@ -104,18 +107,43 @@ export function decodeLine(key: string, text: string): LineImage & { space: stri
   return { space, resource, at, last, pin, rows, bytes: text.length }
 }
 
-/** The array that an item is, if it is one of ours. */
-export function parseItem<Item extends [format: number, ...rest: unknown[]]>(
-  key: string,
-  text: string,
-): Item {
+function isLine(item: unknown[]): item is EncodedLine {
+  const [, space, resource, at, last, pin, clients, infos, rows] = item
+  return (
+    [space, resource].every(isText) &&
+    [at, last].every(isNumber) &&
+    (pin === null || isListOf(isNumber, pin)) &&
+    isListOf(isText, clients) &&
+    isListOf(isText, infos) &&
+    isListOf(isRow, rows)
+  )
+}
+
+function isRow(row: unknown): boolean {
+  if (!Array.isArray(row) || row.length < ROW_PARTS) return false
+  return row.every((part, place) => (place === 0 ? isText(part) : part === null || isNumber(part)))
+}
+
+function isListOf(isPart: (part: unknown) => boolean, list: unknown): boolean {
+  return Array.isArray(list) && list.every((part) => isPart(part))
+}
+
+export function isText(part: unknown): part is string {
+  return typeof part === 'string'
+}
+
+export function isNumber(part: unknown): part is number {
+  return typeof part === 'number'
+}
+
+/** The array that an item is; null: another program wrote it. */
+export function parseItem(text: string): unknown[] | null {
   try {
     const item = JSON.parse(text)
-    if (Array.isArray(item) && item[0] === FORMAT) return item as Item
+    return Array.isArray(item) && item[0] === FORMAT ? item : null
   } catch {
-    // Reported below.
+    return null
   }
-  throw notOurs(key)
 }
 
 /** JSON in ASCII: an item has as many bytes as characters. */
@@ -128,8 +156,8 @@ function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-const clientJson = remembering()
-const infoJson = remembering()
+export const clientJson = remembering()
+export const infoJson = remembering()
 
 /** `asciiJson` that remembers its last text: a process mostly writes its own client and info. */
 function remembering(): (text: string) => string {

@@ -1,7 +1,7 @@
 import type { Push } from '../../contract/store.js'
 import type { MetaListener, MetaReply } from '../../drivers/memcached/index.js'
 import type { EmbeddedLines } from '../embedded/lines.js'
-import { explain, LineFullError } from './failures.js'
+import { explain, LineFullError, NotOursError } from './failures.js'
 import { decodeLine, EMPTY_LINE, encodeHead, encodeLine, type LineImage } from './line-item.js'
 import { type MemcachedNode, newCas } from './node.js'
 
@@ -15,7 +15,8 @@ export interface LocalMember {
 export interface OwnClaim {
   readonly member: LocalMember
   isHeld: boolean
-  expires: number
+  /** When its client knows that it has ended, on the monotonic clock. */
+  lapsesAt: number
 }
 
 interface Sight {
@@ -78,7 +79,9 @@ export class MemcachedLine {
     const { epoch } = this.node
     const { status, cas, value } = await this.node.get(this.key, 'c v').catch(rethrow)
     if (status !== 'VA') return { epoch, cas: 0, image: EMPTY_LINE }
-    return { epoch, cas, image: decodeLine(this.key, value) }
+    const image = decodeLine(value)
+    if (!image) throw new NotOursError(this.key)
+    return { epoch, cas, image }
   }
 
   see(sight: Sight): LineImage {

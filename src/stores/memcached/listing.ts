@@ -9,19 +9,13 @@ const PAGE = 100
 const MOST_ATTEMPTS = 200
 const LONGEST_PAUSE_MS = 50
 
-export interface ListedItem {
-  readonly key: string
-  readonly value: string
-}
-
-/** Lists the items of a server whose keys begin so. The server walks through all of its keys. */
-export async function* itemsOf(node: MemcachedNode, start: string, env: Env): AsyncIterable<ListedItem> {
+/** The items of a server whose keys begin so. The server walks through all of its keys. */
+export async function* itemsOf(node: MemcachedNode, start: string, env: Env): AsyncIterable<string> {
   const keys = (await allKeys(node, env)).filter((key) => key.startsWith(start))
   for (let at = 0; at < keys.length; at += PAGE) {
     const page = keys.slice(at, at + PAGE)
     const replies = await Promise.all(page.map((key) => node.get(key, 'v'))).catch(rethrow)
-    for (const [index, { status, value }] of replies.entries())
-      if (status === 'VA') yield { key: page[index] ?? '', value }
+    for (const { status, value } of replies) if (status === 'VA') yield value
   }
 }
 

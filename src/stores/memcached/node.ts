@@ -41,10 +41,10 @@ export class MemcachedNode {
   }
 
   get isReady(): boolean {
-    return this.#readyEpoch === this.epoch
+    return this.#readyEpoch === this.epoch && !this.#clock.hasMoved
   }
 
-  /** Learns the server's time and limits, once for each connection. */
+  /** Learns the server's time and limits: for each connection, and after this machine slept. */
   ready(): Promise<void> {
     this.#preparing ??= this.#prepare().finally(() => {
       this.#preparing = undefined

@@ -1,4 +1,5 @@
 import type { Env } from '../../base/env.js'
+import type { ClaimRow } from '../embedded/rows.js'
 import type { LocalMember, MemcachedLine } from './line.js'
 import type { LineNews } from './line-draft.js'
 
@@ -29,7 +30,7 @@ export class OwnClaims {
     const row = line.image?.rows.get(id)
     if (!row) return
     if (row.fence === null && !line.own.has(id)) line.movedAt = this.#env.now()
-    line.own.set(id, { member, isHeld: row.fence !== null, expires: row.expires })
+    line.own.set(id, { member, isHeld: row.fence !== null, lapsesAt: this.#lapseOf(line, row) })
   }
 
   /** A batch of this process was written. */
@@ -56,15 +57,19 @@ export class OwnClaims {
     for (const [id, claim] of line.own) {
       const row = image.rows.get(id)
       if (row && row.expires > now) {
-        claim.expires = row.expires
+        claim.lapsesAt = this.#lapseOf(line, row)
         if (row.fence === null || claim.isHeld) continue
         claim.isHeld = true
         claim.member.onNews({ type: 'granted', resource, id, fence: row.fence })
       } else {
         line.own.delete(id)
-        // A claim that has lapsed is no news: its client knows the time as well.
-        if (claim.expires > now) claim.member.onNews({ type: 'lost', resource, id })
+        // A lapse by the client's own clock is no news. It stands still on a suspended machine.
+        if (claim.lapsesAt > this.#env.now()) claim.member.onNews({ type: 'lost', resource, id })
       }
     }
+  }
+  /** On the monotonic clock, by which the client knows the end as well. */
+  #lapseOf({ node }: MemcachedLine, { expires }: ClaimRow): number {
+    return this.#env.now() + expires - node.now()
   }
 }

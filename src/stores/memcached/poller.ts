@@ -1,5 +1,5 @@
 import type { Cancel, Env } from '../../base/env.js'
-import { waiterMs } from '../shared/poll-interval.js'
+import { LONGEST_OF_ALL_MS, waiterMs } from '../shared/poll-interval.js'
 import type { MemcachedLine } from './line.js'
 
 /** How often a line is polled in which clients of this process only hold: a hold may be revoked. */
@@ -8,6 +8,7 @@ const HOLDS_MS = 1000
 const MANY_LINES = 16
 /** With more holds, they are polled less often. */
 const MANY_HOLDS = 1000
+const LONGEST_HOLDS_MS = 5000
 const AFTER_FAILURE_MS = 250
 
 export interface LinePollerContext {
@@ -84,7 +85,8 @@ export class LinePoller {
     const { env } = this.#context
     const { place, waiters } = standing(line)
     const ms = waiterMs(place, env.now() - line.movedAt, waiters)
-    return ms * Math.max(1, this.#waiting.size / MANY_LINES) * (0.8 + env.random() * 0.4)
+    const ofManyMs = ms * Math.max(1, this.#waiting.size / MANY_LINES)
+    return Math.min(LONGEST_OF_ALL_MS, ofManyMs) * (0.8 + env.random() * 0.4)
   }
 
   /** Never rejects. */
@@ -101,6 +103,7 @@ export class LinePoller {
     if (line.queue) return true
     const { turn } = line
     try {
+      if (!line.node.isReady) await line.node.ready()
       const { status, cas } = await line.node.get(line.key, 'c')
       if (line.turn !== turn) return true
       if (status === 'EN' || cas !== line.cas) {
@@ -126,7 +129,9 @@ export class LinePoller {
 
   #startHoldTimer(): Cancel {
     const ms = HOLDS_MS * Math.max(1, this.#holding.size / MANY_HOLDS)
-    return this.#context.env.timer(ms, () => void this.#pollHolds(), { keepAlive: false })
+    return this.#context.env.timer(Math.min(LONGEST_HOLDS_MS, ms), () => void this.#pollHolds(), {
+      keepAlive: false,
+    })
   }
 
   async #pollHolds(): Promise<void> {

@@ -11,6 +11,8 @@ const LATE_MS = 1000
 /** Readings of the two clocks of this process, one right after the other. */
 const MOST_READINGS = 5
 const CLOSE_MS = 0.1
+/** The two clocks of a process drift by less between two questions. */
+const MOVED_MS = 500
 
 /**
  * The server's time in milliseconds, as this process computes it: by its monotonic clock, which its
@@ -19,17 +21,29 @@ const CLOSE_MS = 0.1
 export class ServerClock {
   readonly #env: Env
   #offsetMs: number
+  /** How far the wall clock was ahead of the monotonic one, when the server was last asked. */
+  #wallOffsetMs: number
   /** When the server was last asked, on the monotonic clock. */
   askedAt = -Infinity
 
   constructor(env: Env) {
     this.#env = env
-    this.#offsetMs = wallOffsetMs(env)
+    this.#wallOffsetMs = wallOffsetMs(env)
+    this.#offsetMs = this.#wallOffsetMs
   }
 
   /** The server's time at that moment of the monotonic clock. */
   at(now: number): number {
     return now + this.#offsetMs
+  }
+
+  /**
+   * Whether the wall clock was set, or this machine was suspended: the monotonic clock stands still
+   * then. The server has to be asked again.
+   */
+  get hasMoved(): boolean {
+    const apartMs = this.#env.wallMs() - this.#env.now() - this.#wallOffsetMs
+    return Math.abs(apartMs) > MOVED_MS
   }
 
   /** The server told its time, in seconds, between these moments of the monotonic clock. */
@@ -39,6 +53,7 @@ export class ServerClock {
     const isPossible =
       wallMs >= toldMs - AHEAD_MS - receivedAt && wallMs <= toldMs + BEHIND_MS + LATE_MS - sentAt
     this.#offsetMs = isPossible ? wallMs : toldMs + (BEHIND_MS - AHEAD_MS) / 2 - receivedAt
+    this.#wallOffsetMs = wallMs
     this.askedAt = receivedAt
   }
 }

@@ -1,5 +1,5 @@
 import type { StateValue } from '../../contract/store.js'
-import { asciiJson, parseItem } from './line-item.js'
+import { asciiJson, isNumber, isText, parseItem } from './line-item.js'
 
 /** A state as its item has it. */
 export interface StateItem {
@@ -26,9 +26,20 @@ export function encodeState({ space, key, version, value, expires }: StateItem):
   return asciiJson([1, space, key, version, value, expires] satisfies EncodedState)
 }
 
-export function decodeState(itemKey: string, text: string): StateItem {
-  const [, space, key, version, value, expires] = parseItem<EncodedState>(itemKey, text)
+/** null: another program wrote the item. */
+export function decodeState(text: string): StateItem | null {
+  const item = parseItem(text)
+  if (!item || !isState(item)) return null
+  const [, space, key, version, value, expires] = item
   return { space, key, version, value, expires }
+}
+
+function isState(item: unknown[]): item is EncodedState {
+  const [, space, key, version, value, expires] = item
+  const isValue = value === null || isText(value)
+  return (
+    isText(space) && isText(key) && isNumber(version) && isValue && (expires === null || isNumber(expires))
+  )
 }
 
 /** The value at that time. */

@@ -1,6 +1,6 @@
 import { nextFence } from '../../contract/fence.js'
 import type { StateChange, StateOutcome, StateValue } from '../../contract/store.js'
-import { contended, explain, stateTooLarge } from './failures.js'
+import { contended, explain, NotOursError, stateTooLarge } from './failures.js'
 import type { ItemKeys } from './keys.js'
 import type { MemcachedNode } from './node.js'
 import { currentValue, decodeState, encodeState, type StateItem } from './state-item.js'
@@ -91,5 +91,8 @@ export class MemcachedStates {
 
 async function find(node: MemcachedNode, itemKey: string): Promise<Found> {
   const { status, cas, value } = await node.get(itemKey, 'c v')
-  return status === 'VA' ? { cas, item: decodeState(itemKey, value) } : { cas: 0, item: null }
+  if (status !== 'VA') return { cas: 0, item: null }
+  const item = decodeState(value)
+  if (!item) throw new NotOursError(itemKey)
+  return { cas, item }
 }
