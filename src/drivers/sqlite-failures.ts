@@ -80,7 +80,12 @@ export function isBusy(error: unknown): boolean {
  * shift the times back.
  */
 export function leavesHandleUsable(error: unknown): boolean {
-  return error instanceof HoldfastError || resultCode(error) === FULL
+  return error instanceof HoldfastError || isFull(error)
+}
+
+/** Whether the disk has no space left. */
+export function isFull(error: unknown): boolean {
+  return resultCode(error) === FULL
 }
 
 export function busyTooLong(path: string, cause: unknown): HoldfastError {

@@ -2,6 +2,8 @@ import { createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import { sessionLock } from '../../src/stores/mysql/index.js'
+import { namesOf } from '../../src/stores/mysql/sql/names.js'
+import { sessionLockRoutine } from '../../src/stores/mysql/sql/session-lock.js'
 import {
   assertIncreasing,
   eventually,
@@ -357,6 +359,32 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
       await server.query('alter table holdfast_session_fence change counter fence bigint not null')
     }
     expect(await sessionLock(pool).run('counted', () => 'again')).toBe('again')
+  })
+
+  it('keep nothing locked when the call that took the lock was interrupted', async () => {
+    const prefix = 'interrupted'
+    const pool = openPool('mysql2', server.url, 2)
+    const administrator = await createConnection(server.url)
+    onTestFinished(async () => {
+      await pool.end()
+      await administrator.end()
+    })
+    const locks = sessionLock(pool, { prefix })
+    await locks.run('other', () => {})
+    // Its last step takes so long that the call is interrupted there.
+    const endless = 'WHILE TRUE DO SET v_fence = 0; END WHILE; COMMIT;'
+    await administrator.query(`drop procedure ${prefix}_session_lock`)
+    await administrator.query(sessionLockRoutine(namesOf(prefix)).replace('COMMIT;', endless))
+    const refused = rejectsWith('STORE_UNAVAILABLE', locks.acquire('interrupted'))
+    const working =
+      "select id from information_schema.processlist where command = 'Query' and id <> connection_id()"
+    await eventually('the interruption', async () => {
+      if ((await server.query("select is_free_lock('interrupted')")) === '1') return false
+      await server.query(`kill query ${await server.query(working)}`)
+      return true
+    })
+    expect((await refused).message).toMatch(/interrupted/)
+    expect(await server.query("select is_free_lock('interrupted')")).toBe('1')
   })
 
   it('survive a restart of the server with greater fences', async () => {

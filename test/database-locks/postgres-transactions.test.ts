@@ -1,11 +1,12 @@
 import pg from 'pg'
 import type postgresJs from 'postgres'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { deferred } from '../../src/base/deferred.js'
 import { type PostgresPool, transactionLock } from '../../src/stores/postgres/index.js'
-import { inTime, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { openPgPool, openPool, type Pool } from '../stores/postgres/pools.js'
 
 /** How a test speaks to the transaction that it is given, whichever driver it is of. */
@@ -243,6 +244,20 @@ describeOn('postgres', 'the transaction lock', () => {
       expect(await pieces()).toBe(89)
     })
 
+    it('enters again inside the run of another lock', async () => {
+      const other = transactionLock<unknown>(pool as PostgresPool, { schema: `other_${driver}` })
+      const again = run('stock:7', (_ask, tx) =>
+        other.run('elsewhere', () =>
+          run('stock:7', async (ask, innerTx) => {
+            if (driver === 'pg') expect(innerTx).toBe(tx)
+            await ask('update stock set pieces = pieces - 1')
+          }),
+        ),
+      )
+      await inTime('the inner run', again)
+      expect(await pieces()).toBe(99)
+    })
+
     it('lets parallel nested runs take turns', async () => {
       let inside = 0
       await run('stock:7', async () => {
@@ -262,6 +277,38 @@ describeOn('postgres', 'the transaction lock', () => {
       driver === 'postgres'
         ? ' (skipped: postgres.js 3.4.9 rolls back on the socket that is gone, and throws outside of any promise)'
         : ''
+    it.skipIf(flaw !== '')(
+      `does not wait for a server that falls silent before the lock${flaw}`,
+      async () => {
+        const proxy = await TcpProxy.start(server.port)
+        const slow = openPool('pg', `postgres://postgres@127.0.0.1:${proxy.port}/postgres`, 2)
+        const [entered, leaving] = [deferred<void>(), deferred<void>()]
+        const holding = run('silent', () => {
+          entered.resolve(undefined)
+          return leaving.promise
+        })
+        await inTime('the holder', entered.promise)
+        onTestFinished(async () => {
+          leaving.resolve(undefined)
+          await holding
+          await proxy.stop()
+          await slow.end()
+        })
+        const lock = transactionLock<unknown>(slow as PostgresPool)
+        await lock.run('ready', () => {})
+        let worked = 0
+        const waiting = rejectsWith(
+          'STORE_UNAVAILABLE',
+          lock.run('silent', () => worked++, { wait: 1000 }),
+        )
+        const waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        await eventually('the wait', async () => (await server.query(waits)) === '1')
+        proxy.mode = 'stall'
+        const error = await inTime('the refusal', waiting, 20_000)
+        expect([error.retryable, worked]).toEqual([true, 0])
+      },
+    )
+
     it.skipIf(flaw !== '')(`rejects, and undoes everything, when its connection dies${flaw}`, async () => {
       const dying = run('stock:7', async (ask) => {
         await ask('update stock set pieces = 0')

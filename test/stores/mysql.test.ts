@@ -1,14 +1,17 @@
 import { createPool as createCallbackPool } from 'mysql2'
-import { createPool } from 'mysql2/promise'
+import { createConnection, createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { systemEnv } from '../../src/base/env.js'
 import type { HoldfastError } from '../../src/base/errors.js'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { type MysqlOptions, type MysqlPool, mysql, sweep } from '../../src/stores/mysql/index.js'
+import { keyOf } from '../../src/stores/mysql/values.js'
+import { rejectsWith } from '../../src/testing/conformance/checks.js'
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.js'
+import { TcpProxy } from '../servers/proxy.js'
 
 describe('a MySQL URL', () => {
   it.each([
@@ -94,6 +97,38 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect(reply?.status === 'held' && reply.leaseMs).toBeGreaterThan(1000)
   })
 
+  it('does not take a renewal that waited for a lock for a clock that was set back', async () => {
+    const prefix = 'renewed'
+    const space = systemEnv.id()
+    const connection = mysql(server.url, { prefix }).connect({ id: 'client', space, push: () => {} })
+    const stranger = await createConnection(server.url)
+    onTestFinished(async () => {
+      await connection.close()
+      await stranger.end()
+    })
+    // In the order in which a renewal locks them.
+    const [first = '', second = ''] = ['a', 'b'].toSorted((a, b) =>
+      keyOf(space, a) < keyOf(space, b) ? -1 : 1,
+    )
+    for (const name of [first, second]) {
+      await connection.claim(claimOf(name, 'old'))
+      await connection.release(name, 'old')
+      await connection.claim(claimOf(name, name, { leaseMs: 60_000 }))
+    }
+    await stranger.query('begin')
+    await stranger.query(`select * from ${prefix}_line where line = X'${keyOf(space, first)}' for update`)
+    const beatOf = (name: string) => ({ resource: name, id: name, leaseMs: 120_000, presenceMs: 60_000 })
+    const both = connection.pulse([beatOf(first), beatOf(second)])
+    const held = { status: 'held', leaseMs: 120_000 }
+    expect(await connection.pulse([beatOf(second)])).toMatchObject([held])
+    await stranger.query('rollback')
+    expect(await both).toMatchObject([{ status: 'held' }, { status: 'held' }])
+    expect(await server.query(`select max(shift) from ${prefix}_line`)).toBe('0')
+    // A clock that was really set back.
+    await server.query(`update ${prefix}_line set seen = seen + 3600000000, soonest = soonest + 3600000000`)
+    expect(await connection.pulse([beatOf(first), beatOf(second)])).toMatchObject([held, held])
+  })
+
   it('refuses the schema of a newer version', async () => {
     const prefix = 'newer'
     await connect({ prefix }).pulse([])
@@ -158,6 +193,35 @@ describeOn('mariadb', 'the MySQL store', () => {
     expect((await joined).status).toBe('waiting')
     expect(await left).toBe(true)
     await expect.poll(() => pushes).toMatchObject([{ type: 'granted', resource: 'door', id: 'second' }])
+  })
+
+  it('looks again when the answer that named the next claim was lost', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    const space = systemEnv.id()
+    let pushes: Push[] = []
+    const push = (news: Push): void => void pushes.push(news)
+    const other = mysql(server.url).connect({ id: 'other', space, push: () => {} })
+    const url = server.url.replace(/:\d+\//, `:${proxy.port}/`)
+    const connection = mysql(url, { connections: 2 }).connect({ id: 'client', space, push })
+    onTestFinished(async () => {
+      await other.close()
+      await connection.close()
+      await proxy.stop()
+    })
+    await other.claim(claimOf('door', 'first'))
+    for (const id of ['one', 'two']) await connection.claim(claimOf('door', id, { presenceMs: 600_000 }))
+    // A claim that has waited is released by one call.
+    await other.release('door', 'first')
+    await expect.poll(() => pushes, { timeout: 30_000 }).toHaveLength(1)
+    pushes = []
+    proxy.mode = 'lose replies'
+    const release = async (): Promise<unknown> => connection.release('door', 'one')
+    const released = rejectsWith('STORE_UNAVAILABLE', release())
+    const waits = `select count(*) from holdfast_claim where fence = 0 and id = 'two'`
+    await expect.poll(() => server.query(waits), { timeout: 30_000 }).toBe('0')
+    proxy.mode = 'pass'
+    await released
+    await expect.poll(() => pushes, { timeout: 30_000 }).toEqual([{ type: 'gap' }])
   })
 
   it('does not take the news of an earlier stay in line for those of this one', async () => {
@@ -309,6 +373,37 @@ describeOn('mariadb', 'the MySQL store', () => {
     )
     await sweep(server.url, { prefix })
     expect(await server.query(`select resource from ${prefix}_line`)).toBe('kept')
+  })
+
+  it('sweeps by itself for as long as much is left', async () => {
+    const prefix = 'by_itself'
+    const timers: (() => void)[] = []
+    const env = {
+      ...systemEnv,
+      timer: (ms: number, run: () => void, options: { keepAlive: boolean }) => {
+        if (ms < 25_000 || ms > 70_000 || options.keepAlive) return systemEnv.timer(ms, run, options)
+        timers.push(run)
+        return () => {}
+      },
+    }
+    const connection = connect({ prefix, env })
+    await connection.claim(claimOf('kept', 'one'))
+    await server.query(
+      `insert into ${prefix}_state (state, space, name, value, version, last, expires) select unhex(sha2(seq, 256)), 's', seq, '', 0, 0, 0 from seq_1_to_1200`,
+    )
+    for (const run of timers.splice(0)) run()
+    await expect
+      .poll(() => server.query(`select count(*) from ${prefix}_state`), { timeout: 30_000 })
+      .toBe('0')
+  })
+
+  it('keeps the news that is made while it is swept', async () => {
+    const prefix = 'news_kept'
+    await connect({ prefix }).claim(claimOf('kept', 'one'))
+    await server.query(
+      `insert into ${prefix}_news values ('c', 2000000, unhex(sha2('', 256)), 'x', 'granted', 1); call ${prefix}_sweep(0, 60000000, 1000000)`,
+    )
+    expect(await server.query(`select count(*) from ${prefix}_news`)).toBe('1')
   })
 
   it('finds nothing wrong with an ordinary server', async () => {

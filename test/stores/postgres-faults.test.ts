@@ -177,6 +177,24 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
     expect(await hold.release()).toBe(true)
   })
 
+  it('ends its connections to a server that has become read-only, as after a failover', async () => {
+    const server = await start()
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const connection = postgres(pool).connect({ id: 'client', space: 'space', push: () => {} })
+    endings.push(
+      () => pool.end(),
+      () => connection.close(),
+    )
+    await connection.claim(claimOf('door', 'one'))
+    const idOf = async (): Promise<unknown> => (await pool.query('select pg_backend_pid() as id')).rows[0].id
+    const id = await idOf()
+    await pool.query('set default_transaction_read_only = on')
+    const claim = async (): Promise<unknown> => connection.claim(claimOf('door', 'two'))
+    const error = await rejectsWith('STORE_UNAVAILABLE', claim())
+    expect(error.message).toMatch(/read-only/)
+    expect(await idOf()).not.toBe(id)
+  })
+
   const noDisk = noTinyDisk()
   it.skipIf(noDisk !== null)(
     `says that the disk is full, within the deadline, keeps what it has, and goes on when there is room${noDisk ? ` (skipped: ${noDisk})` : ''}`,

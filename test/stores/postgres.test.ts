@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { systemEnv } from '../../src/base/env.js'
 import type { Connection, Push } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { type PostgresOptions, type PostgresPool, postgres, sweep } from '../../src/stores/postgres/index.js'
@@ -8,6 +9,7 @@ import { eventually, inTime, rejectsWith, throwsWith, Watched } from '../../src/
 import { claimOf } from '../../src/testing/conformance/scene.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { DEAF_LIMIT_MS, takeTurnsDeaf } from './deaf-turns.js'
 import { lineLength } from './line-length.js'
 import { openPgPool, openPool } from './postgres/pools.js'
@@ -334,6 +336,25 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     await eventually('messages', () => store.capabilities.askNextEveryMs === null, 30_000)
   }, 60_000)
 
+  it('looks again when the answer that named the next claim was lost', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+    const pushes: Push[] = []
+    const url = server.url.replace(/:\d+\//, `:${proxy.port}/`)
+    const connection = raw(url, 'lost answers', (news) => void pushes.push(news))
+    for (const id of ['one', 'two']) await connection.claim(claimOf('lost', id, { presenceMs: 600_000 }))
+    pushes.length = 0
+    proxy.mode = 'lose replies'
+    const release = async (): Promise<unknown> => connection.release('lost', 'one')
+    const released = rejectsWith('STORE_UNAVAILABLE', release())
+    const waits = "select count(*) from holdfast.claim where fence is null and id = 'two'"
+    await eventually('the grant', async () => (await server.query(waits)) === '0')
+    proxy.mode = 'pass'
+    await released
+    await connection.release('another', 'one')
+    expect(pushes).toContainEqual({ type: 'gap' })
+  })
+
   it('sweeps what nobody uses any more, and nothing else', async () => {
     const url = `${server.url}?schema=swept`
     const connection = raw(url, 'space')
@@ -390,6 +411,32 @@ describeOn('postgres', 'the PostgreSQL store', () => {
     const pool = openPool('pg', server.url, 2)
     endings.push(() => pool.end())
     expect(await sweep(pool, { schema: 'swept_by_hand' })).toBe(0)
+  })
+
+  it('sweeps by itself for as long as much is left', async () => {
+    const schema = 'swept_by_itself'
+    const timers: (() => void)[] = []
+    const env = {
+      ...systemEnv,
+      timer: (ms: number, run: () => void, options: { keepAlive: boolean }) => {
+        if (ms < 25_000 || ms > 70_000 || options.keepAlive) return systemEnv.timer(ms, run, options)
+        timers.push(run)
+        return () => {}
+      },
+    }
+    const store = postgres(server.url, { schema, env })
+    const connection = store.connect({ id: 'client', space: 'space', push: () => {} })
+    endings.push(() => connection.close())
+    await connection.pulse([])
+    await server.query(
+      `insert into ${schema}.state (key, space, name, version, value, expires, last) select sha256(i::text::bytea), 's', i::text, 0, '', 0, 0 from generate_series(1, 2500) i`,
+    )
+    await server.query(`update ${schema}.meta set swept = 0`)
+    for (const run of timers.splice(0)) run()
+    await eventually(
+      'the sweep',
+      async () => (await server.query(`select count(*) from ${schema}.state`)) === '0',
+    )
   })
 
   it('goes on in a stricter isolation than it likes', async () => {

@@ -30,6 +30,28 @@ describe('what the dead leave behind', () => {
     }, 30_000)
   })
 
+  it('is swept for as long as much is left', async () => {
+    const path = tempFolder().path('locks.db')
+    const env = testEnv(1_000_000)
+    const timers: (() => void)[] = []
+    const ticking = Object.assign(env, {
+      timer: (ms: number, run: () => void) => {
+        if (ms === 60_000) timers.push(run)
+        else setTimeout(run, ms)
+        return () => {}
+      },
+    })
+    await connect(sqlite(path, { env: ticking })).pulse([])
+    const raw = await openRaw(path)
+    ask(
+      raw,
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) INSERT INTO state (space, key, value, version, expires) SELECT 's', i, 'x', i, 1 FROM n RETURNING 1",
+    )
+    env.nowMs += 60_000
+    timers.shift()?.()
+    await vi.waitFor(() => expect(ask(raw, 'SELECT count(*) FROM state')).toBe(0), 30_000)
+  })
+
   it('does not include the watches of a client that only waits', async () => {
     const path = tempFolder().path('locks.db')
     const env = testEnv(1_000_000)

@@ -48,14 +48,17 @@ export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnectio
   async tryAll(session: MysqlSession, locks: readonly SessionLockId[]): Promise<ReadonlyMap<string, number>> {
     const free = locks.length > 1 ? await this.#free(session, locks) : locks
     const fences = new Map<string, number>()
+    const tried: string[] = []
     try {
       for (const lock of free) {
+        tried.push(lock.key)
         const fence = await this.#withSchema(() => this.#try(session, lock))
         if (fence > 0) fences.set(lock.key, fence)
       }
       return fences
     } catch (error) {
-      for (const key of fences.keys()) await this.#unlockOrDestroy(session, key)
+      // Also the one that failed: a routine that is interrupted keeps its lock.
+      for (const key of tried) await this.#unlockOrDestroy(session, key)
       throw error
     }
   }

@@ -10,20 +10,28 @@ export class TransactionFrame {
   readonly #transaction: LockTransaction
   /** The names that are locked until this part of the transaction ends. */
   readonly #names: Set<string>
+  /** The run, of this lock or another one, that this run is inside of. */
+  readonly #outer: TransactionFrame | undefined
   #isOpen = true
   #lastNested: Promise<unknown> = Promise.resolve()
 
-  constructor(lock: object, transaction: LockTransaction, names: Iterable<string>) {
+  constructor(
+    lock: object,
+    transaction: LockTransaction,
+    names: Iterable<string>,
+    outer: TransactionFrame | undefined,
+  ) {
     this.#lock = lock
     this.#transaction = transaction
     this.#names = new Set(names)
+    this.#outer = outer
   }
 
-  /** The frame of the run of this lock that the caller is inside of. */
-  static around(lock: object): TransactionFrame | undefined {
-    const frame = frames.getStore()
-    if (frame === undefined) return undefined
-    return frame.#isOpen && frame.#lock === lock ? frame : undefined
+  /** The innermost open run, of the given lock or of any, that the caller is inside of. */
+  static around(lock?: object): TransactionFrame | undefined {
+    let frame = frames.getStore()
+    while (frame && !(frame.#isOpen && (lock === undefined || frame.#lock === lock))) frame = frame.#outer
+    return frame
   }
 
   /** Runs the work. Nested runs that it started belong to the transaction, awaited or not. */
@@ -45,10 +53,11 @@ export class TransactionFrame {
     lock: (inner: LockTransaction) => Promise<void>,
     work: (client: unknown) => T | Promise<T>,
   ): Promise<T> {
+    const outer = TransactionFrame.around()
     const running = this.#lastNested.then(async () => {
       const result = await this.#transaction.part(async (inner) => {
         if (!this.#names.has(name)) await lock(inner)
-        return new TransactionFrame(this.#lock, inner, [...this.#names, name]).run(work)
+        return new TransactionFrame(this.#lock, inner, [...this.#names, name], outer).run(work)
       })
       // Not after a failure: PostgreSQL releases locks that were taken since the savepoint.
       this.#names.add(name)

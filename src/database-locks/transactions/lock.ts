@@ -66,6 +66,8 @@ export class TransactionLock<Tx> {
     start: TransactionStart,
     work: (client: unknown) => T | Promise<T>,
   ): Promise<T> {
+    // Read now: a driver may call back in another async context.
+    const outer = TransactionFrame.around()
     for (let isRepaired = false; ; ) {
       try {
         start.connecting()
@@ -74,7 +76,7 @@ export class TransactionLock<Tx> {
           start.connected()
           await transaction.lock(name, { deadline: start.deadline, signal })
           start.locked()
-          return new TransactionFrame(this, transaction, [name]).run(work)
+          return new TransactionFrame(this, transaction, [name], outer).run(work)
         })
       } catch (error) {
         if (start.isLocked) throw error

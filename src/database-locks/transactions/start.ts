@@ -3,12 +3,13 @@ import { deferred } from '../../base/deferred.js'
 import type { Cancel, Env } from '../../base/env.js'
 import { type HoldfastError, withOwnStack } from '../../base/errors.js'
 import { nothing } from '../../base/nothing.js'
-import { ANSWER_MS, noConnection } from '../limits.js'
+import { ANSWER_MS, noAnswer, noConnection } from '../limits.js'
 import type { TransactionLockRequest } from './options.js'
 
 /**
  * An outermost run until its work begins. The caller is told at once when the signal aborts, or
- * when no connection is lent in time. A transaction that begins after that does no work.
+ * when no connection is lent or no answer comes in time. A transaction that begins after that does
+ * no work.
  */
 export class TransactionStart {
   readonly deadline: number
@@ -37,17 +38,20 @@ export class TransactionStart {
   connecting(): void {
     if (this.deadline === Infinity) return
     const withinMs = Math.max(this.deadline - this.#env.now(), ANSWER_MS)
-    const onLate = (): void => this.#giveUp(noConnection(this.#store, withinMs))
-    this.#cancelTimer()
-    this.#cancelTimer = this.#env.timer(withinMs, onLate, { keepAlive: true })
+    this.#giveUpAfter(withinMs, () => noConnection(this.#store, withinMs))
   }
 
+  /** Limits the time until `locked`: the server counts the wait itself, unless it is silent. */
   connected(): void {
     this.#cancelTimer()
     if (this.#failure) throw this.#failure
+    if (this.deadline === Infinity) return
+    const leftMs = Math.max(this.deadline - this.#env.now(), 0)
+    this.#giveUpAfter(leftMs + ANSWER_MS, () => noAnswer(this.#store))
   }
 
   locked(): void {
+    this.#cancelTimer()
     if (this.#failure) throw this.#failure
     this.#isLocked = true
     this.#unlisten()
@@ -63,6 +67,11 @@ export class TransactionStart {
       this.#cancelTimer()
       this.#unlisten()
     }
+  }
+
+  #giveUpAfter(ms: number, failure: () => HoldfastError): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.#env.timer(ms, () => this.#giveUp(failure()), { keepAlive: true })
   }
 
   #giveUp(failure: HoldfastError): void {

@@ -5,6 +5,7 @@ import { MAINTENANCE_INTERVAL_MS } from '../shared/time.js'
 import { MysqlClients, type MysqlLocalClient } from './clients.js'
 import { type MysqlCall, sendCalls } from './line-calls.js'
 import { MysqlRunner, type MysqlRunnerOptions } from './runner.js'
+import { MOST_SWEPT } from './sql/sweep.js'
 import { micros } from './values.js'
 
 /** With so many, their line is locked for some tens of milliseconds. */
@@ -105,8 +106,12 @@ export class MysqlBackend {
   }
 
   async #maintainOnce(): Promise<void> {
-    // Calls that a caller waits for report what fails: a missing right, a server out of reach.
-    await this.#sweepOnce(MAINTENANCE_INTERVAL_MS).catch(() => {})
+    try {
+      let removed = await this.#sweepOnce(MAINTENANCE_INTERVAL_MS)
+      while (removed >= MOST_SWEPT) removed = await this.#sweepOnce(0)
+    } catch {
+      // Calls that a caller waits for report what fails: a missing right, a server out of reach.
+    }
     // The last client may have left meanwhile.
     if (!this.#cancelMaintenance) return
     this.#cancelMaintenance = undefined

@@ -12,6 +12,8 @@ const ROUTINE_EXISTS = 1304
 const DRIVERS_OWN = 45_000
 /** KILL QUERY, and time limits for statements. */
 const INTERRUPTED: readonly number[] = [1317, 1969, 3024]
+/** The server does not take writes, as after a failover: it was the primary. */
+const READ_ONLY: readonly number[] = [1290, 1792, 1836]
 /** Shutting down, KILL, idle for too long. */
 const ENDED: readonly number[] = [1053, 1927, 4031]
 
@@ -88,6 +90,15 @@ export function isSavepointMissing(error: unknown): boolean {
 /** Whether an operator or a time limit has ended the statement. */
 export function isInterrupted(error: unknown): boolean {
   return INTERRUPTED.includes(numberOf(error) ?? 0)
+}
+
+/**
+ * Whether the connection must not be used again, although it stands. No handler of a routine runs
+ * for an interrupted statement, so its transaction is still open. A server that has become
+ * read-only is no longer the primary: a new connection may reach the server that is.
+ */
+export function isSpoiled(error: unknown): boolean {
+  return isInterrupted(error) || READ_ONLY.includes(numberOf(error) ?? 0)
 }
 
 /** Whether a table or routine of the schema is missing. */

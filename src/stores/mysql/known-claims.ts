@@ -11,12 +11,14 @@ export interface PlacedWaiting extends Waiting {
 }
 
 /** What is known of a claim that waits. */
-interface WaitingClaim {
+export interface WaitingClaim {
   readonly place: number
   readonly grantsAbove: number
   /** When the store drops it, unless it is renewed. */
   readonly endsAt: number
   readonly isExclusive: boolean
+  /** How many polls have found that the line has passed its place, without news of it. */
+  passedPolls: number
 }
 
 /** How far a line is. */
@@ -116,6 +118,7 @@ export class KnownClaims {
       grantsAbove,
       endsAt: this.#env.now() + presenceMs,
       isExclusive: isExclusive || this.#isExclusive(line, id),
+      passedPolls: 0,
     })
     wait.nextPlace = nextPlace
     wait.lastPlace = Math.max(wait.lastPlace, place)

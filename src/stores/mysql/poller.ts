@@ -1,7 +1,7 @@
 import type { Cancel, Env } from '../../base/env.js'
 import type { Granted, Push } from '../../contract/store.js'
 import { LONGEST_OF_ALL_MS, PLACE_OF_STATES, waiterMs } from '../shared/poll-interval.js'
-import { KnownClaims, type LineProgress, type PlacedWaiting } from './known-claims.js'
+import { KnownClaims, type LineProgress, type PlacedWaiting, type WaitingClaim } from './known-claims.js'
 import { lineMs } from './line-interval.js'
 import { type PollRow, pollQuery } from './poll-query.js'
 import type { MysqlRunner } from './runner.js'
@@ -218,6 +218,16 @@ export class MysqlPoller {
     if (!wait) return
     if (wait.lastFence !== progress.lastFence) this.#movedAt = this.#context.env.now()
     Object.assign(wait, progress)
+    for (const claim of wait.claims.values()) this.#checkPlace(claim, progress)
+  }
+
+  /**
+   * News of a claim that comes with the answer to a call of ours is lost with that answer. One poll
+   * may be ahead of the answer; two are not.
+   */
+  #checkPlace(claim: WaitingClaim, { nextPlace, lastPlace }: LineProgress): void {
+    const isPassed = claim.place <= lastPlace && (nextPlace === 0 || claim.place < nextPlace)
+    if (isPassed && ++claim.passedPolls === 2) this.#context.push({ type: 'gap' })
   }
 
   #onState(state: string, last: number): void {

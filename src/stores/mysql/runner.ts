@@ -1,6 +1,14 @@
 import { type Env, systemEnv } from '../../base/env.js'
 import type { Changed, Lent, MysqlDriver } from './driver.js'
-import { closed, explain, isCollision, isSchemaMissing, notCommitting, outOfReach } from './failures.js'
+import {
+  closed,
+  explain,
+  isCollision,
+  isSchemaMissing,
+  isSpoiled,
+  notCommitting,
+  outOfReach,
+} from './failures.js'
 import { ensureSchema, makeSchema } from './install.js'
 import type { MysqlNames } from './sql/names.js'
 
@@ -107,7 +115,11 @@ export class MysqlRunner {
         cancel()
         end()
       }
-      outcome.finally(finish).then(resolve, reject)
+      const onFailure = (error: unknown): never => {
+        if (isSpoiled(error)) end = connection.destroy
+        throw error
+      }
+      outcome.catch(onFailure).finally(finish).then(resolve, reject)
     })
   }
 

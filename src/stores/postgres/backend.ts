@@ -7,6 +7,7 @@ import { MAINTENANCE_INTERVAL_MS } from '../shared/time.js'
 import type { Value } from './driver.js'
 import { type PostgresRequest, routineFor } from './requests.js'
 import { PostgresRunner, type PostgresRunnerOptions } from './runner.js'
+import { IS_SWEEP_DUE, SWEEPS } from './sql/inspect.js'
 import { PostgresSubscription } from './subscription.js'
 import { decodePush } from './text.js'
 
@@ -50,6 +51,8 @@ export class PostgresBackend {
   readonly #clients = new Map<string, PostgresClient>()
   readonly #batcher: CallBatcher<LineCall>
   #joined = 0
+  /** A call has failed, and with its answer the news for our own clients may be lost. */
+  #mayHaveLostNews = false
   #cancelMaintenance: Cancel = () => {}
 
   constructor(options: PostgresBackendOptions) {
@@ -132,9 +135,22 @@ export class PostgresBackend {
 
   /** Calls a routine that gives `{ reply, news }`, and tells the own clients the news. */
   async call(routine: string, values: readonly Value[]): Promise<unknown> {
-    const { reply, news } = (await this.query(routine, values)) as Answer
+    const { reply, news } = (await this.#askForNews(routine, values)) as Answer
     this.#tell(news)
+    if (this.#mayHaveLostNews) {
+      this.#mayHaveLostNews = false
+      for (const client of this.#clients.values()) client.push({ type: 'gap' })
+    }
     return reply
+  }
+
+  async #askForNews(routine: string, values: readonly Value[]): Promise<unknown> {
+    try {
+      return await this.query(routine, values)
+    } catch (error) {
+      this.#mayHaveLostNews = true
+      throw error
+    }
   }
 
   /** Calls a routine that gives a JSON text, or nothing. */
@@ -148,10 +164,16 @@ export class PostgresBackend {
 
   /** Removes unused lines and states, some at a time; gives the number of lines. */
   async sweep(): Promise<number> {
-    const { retentionMs } = this.#options
+    const [lines, ...others] = SWEEPS
+    const removed = await this.#sweepAll(lines)
+    for (const each of others) await this.#sweepAll(each)
+    return removed
+  }
+
+  async #sweepAll(sql: string): Promise<number> {
+    const values = [String(this.#options.retentionMs * 1000), String(MOST_SWEPT)]
     for (let removed = 0; ; ) {
-      const values = [String(retentionMs * 1000), String(MOST_SWEPT)]
-      const some = Number(await this.runner.ask('SELECT holdfast.sweep($1, $2)::text', values))
+      const some = Number(await this.runner.ask(sql, values))
       removed += some
       if (some < MOST_SWEPT) return removed
     }
@@ -167,14 +189,17 @@ export class PostgresBackend {
     for (const [client, push] of news) this.#clients.get(client)?.push(decodePush(push))
   }
 
+  async #sweepIfDue(): Promise<void> {
+    if ((await this.runner.ask(IS_SWEEP_DUE, [])) !== '0') await this.sweep()
+  }
+
   #maintainLater(): void {
-    const { env, retentionMs } = this.#options
+    const { env } = this.#options
     const pauseMs = MAINTENANCE_INTERVAL_MS * (0.9 + env.random() * 0.2)
     const maintain = (): void => {
       this.#maintainLater()
-      const values = [String(retentionMs * 1000)]
       // If it fails, another client or the next time makes up for it.
-      this.runner.ask('SELECT holdfast.sweep_if_due($1)::text', values).catch(() => {})
+      this.#sweepIfDue().catch(() => {})
     }
     this.#cancelMaintenance = env.timer(pauseMs, maintain, { keepAlive: false })
   }

@@ -8,11 +8,12 @@ const UNDONE = ['40001', '40P01']
 const MISSING = ['42883', '42P01', '3F000', '42704']
 /** A prepared statement that this session does not have, or has already. */
 const UNPREPARED = ['26000', '42P05']
+const READ_ONLY = '25006'
 /** Codes, or classes of codes, of failures that pass. */
-const TRANSIENT = ['08', '40', '53', '55P03', '57', '58', '25006', 'XX000']
+const TRANSIENT = ['08', '40', '53', '55P03', '57', '58', READ_ONLY, 'XX000']
 
 const ADVICE: Readonly<Record<string, string>> = {
-  '25006': 'This PostgreSQL server is read-only: a standby, or set so; connect to the primary',
+  [READ_ONLY]: 'This PostgreSQL server is read-only: a standby, or set so; connect to the primary',
   '28000': 'PostgreSQL refused the user; see pg_hba.conf',
   '28P01': 'PostgreSQL refused the user name or password',
   '3D000': 'There is no such database; create it, or correct the URL',
@@ -58,6 +59,16 @@ export function isUnprepared(error: unknown): boolean {
 
 export function isMissing(error: unknown): boolean {
   return MISSING.includes(sqlState(error) ?? '')
+}
+
+/**
+ * Whether the connection can be used again: the server's own errors leave it usable, unless they
+ * are fatal. A server that is read-only may have been the primary before a failover: a new
+ * connection may reach the server that is now.
+ */
+export function isUsableAfter(error: unknown): boolean {
+  const { severity } = Object(error) as { severity?: unknown }
+  return severity === 'ERROR' && sqlState(error) !== READ_ONLY
 }
 
 /** Whether it came from the server, so that the statement is over. */

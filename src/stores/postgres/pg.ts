@@ -8,7 +8,7 @@ import {
   SILENT_AFTER_MS,
   type Value,
 } from './driver.js'
-import { isUnprepared, outOfReach } from './failures.js'
+import { isUnprepared, isUsableAfter, outOfReach } from './failures.js'
 import { quote } from './schema.js'
 import type { Sockets } from './socket.js'
 
@@ -201,8 +201,7 @@ export class PgDriver implements PostgresDriver {
           resolve(result)
         },
         (error: Error) => {
-          // The connection is usable after the server's own errors, unless they are fatal.
-          finish(error, (error as { severity?: string }).severity === 'ERROR')
+          finish(error, isUsableAfter(error))
           reject(error)
         },
       )

@@ -1,5 +1,6 @@
 import { quietly } from '../../base/quietly.js'
 import type { ListenHandlers, PostgresDriver, PostgresListener, Value } from './driver.js'
+import { outOfReach } from './failures.js'
 import type { Sockets } from './socket.js'
 
 /** The part of the `sql` of `postgres` (postgres.js) that this store uses. */
@@ -50,7 +51,11 @@ export class PostgresJsDriver implements PostgresDriver {
   /** Without `prepare` it would first ask for the types of the values: one more round trip. */
   async ask(text: string, values: readonly Value[]): Promise<string | null> {
     const rows = (await this.#sql.unsafe(text, [...values], { prepare: true }).values()) as unknown[][]
-    return (rows[0]?.[0] ?? null) as string | null
+    // Every statement gives one row. After a lost connection, postgres.js may put it behind a hole,
+    // or give none for a statement that was never sent.
+    const row = rows.at(-1)
+    if (row === undefined) throw outOfReach('the connection has ended')
+    return (row[0] ?? null) as string | null
   }
 
   async run(text: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { outOfReach } from './failures.js'
 
 /** Where postgres.js connects to; hosts and ports go together. */
 interface Target {
@@ -39,7 +40,32 @@ export async function unreferencedSocket({ host, port, path }: Target): Promise<
 }
 
 function unreferenced(socket: Socket): Socket {
-  return socket.once('connect', () => socket.unref())
+  socket.once('connect', () => {
+    socket.unref()
+    // postgres.js has asked for the greeting to be sent before this.
+    setImmediate(() => endUnused(socket))
+  })
+  return closedPlainly(socket)
+}
+
+/**
+ * Between the error of a socket and its end, postgres.js may give it a query. It fails that query
+ * only if the socket ends without an error; otherwise the query has no answer, or an empty one.
+ */
+function closedPlainly(socket: Socket): Socket {
+  const emit = socket.emit.bind(socket)
+  socket.emit = (event: string, ...details: unknown[]) =>
+    event === 'close' ? emit(event, false) : emit(event, ...details)
+  return socket
+}
+
+/**
+ * Where a socket ends while postgres.js has something to send, the connection after it sends
+ * nothing before it has 1024 bytes, not even its greeting. Each end brings a greeting more, so
+ * after a few of them it works again. Otherwise each would take until its connection times out.
+ */
+function endUnused(socket: Socket): void {
+  if (socket.bytesWritten === 0) socket.destroy(outOfReach('the connection was not used'))
 }
 
 function isOpened(socket: Socket): Promise<boolean> {

@@ -154,13 +154,16 @@ export class SqliteBackend {
     this.#scheduleMaintenance()
     this.#sockets.check()
     this.#sockets.closeIdle()
+    await this.#inBackground((file) => refreshWatchers(file, this.#clients.all()))
+    while (await this.#sweepSome()) {}
+    await this.#sockets.sweep(MOST_SOCKETS)
+  }
+
+  /** Resolves with whether more may be left. */
+  async #sweepSome(): Promise<boolean> {
     // Searched outside the write transaction, so that other processes need not wait for the search.
     const lapsed = await this.#inBackground(findLapsedLines, { isRead: true })
-    await this.#inBackground((file) => {
-      refreshWatchers(file, this.#clients.all())
-      sweep(file, lapsed ?? [])
-    })
-    await this.#sockets.sweep(MOST_SOCKETS)
+    return (await this.#inBackground((file) => sweep(file, lapsed ?? []))) ?? false
   }
 
   /**

@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs'
 import type { Env } from '../../base/env.js'
+import { quietly } from '../../base/quietly.js'
 import { decodeText } from '../../base/text.js'
 import type { Finding } from '../../contract/store.js'
 import { inTransaction, type SqliteDatabase } from '../../drivers/sqlite.js'
-import { unavailable } from '../../drivers/sqlite-failures.js'
+import { isFull, unavailable } from '../../drivers/sqlite-failures.js'
 import { EmbeddedLines } from '../embedded/lines.js'
 import { EmbeddedStates } from '../embedded/states.js'
 import { checkFile } from './check.js'
@@ -65,14 +66,27 @@ export class LockFile {
    * Runs `work` in a transaction that may write. Returns the pushes to send now that it is durable.
    */
   write(work: () => void): Message[] {
-    inTransaction(this.#database, 'BEGIN IMMEDIATE', () => {
-      this.#begin()
-      work()
-      // Nothing is written for a refused claim, which changes nothing.
-      if (!this.transaction.hasChanged) return
-      this.sql.saveHead.run(this.transaction.counter, this.transaction.now)
-    })
+    try {
+      inTransaction(this.#database, 'BEGIN IMMEDIATE', () => {
+        this.#begin()
+        work()
+        // Nothing is written for a refused claim, which changes nothing.
+        if (!this.transaction.hasChanged) return
+        this.sql.saveHead.run(this.transaction.counter, this.transaction.now)
+      })
+    } catch (error) {
+      if (isFull(error)) this.#emptyLog()
+      throw error
+    }
     return this.#outbox.take()
+  }
+
+  /**
+   * SQLite moves its log into the file after a commit only. Where the log itself has filled the
+   * disk, no commit would ever succeed again.
+   */
+  #emptyLog(): void {
+    quietly(() => this.#database.exec('PRAGMA wal_checkpoint(PASSIVE)'))
   }
 
   /** Runs `work` on one snapshot of the file. Does not block writers. */

@@ -2,7 +2,7 @@ import { decodeText, encodeText } from '../../base/text.js'
 import type { SqliteStoreClient } from './clients.js'
 import type { LockFile } from './lock-file.js'
 
-/** The most rows of each kind in one sweep; the next one takes the rest. */
+/** The most rows of each kind in one sweep, which blocks other writers; the next one takes more. */
 const MOST_ROWS = 500
 const MOST_LINES = 50
 /** Watchers are refreshed every minute. */
@@ -25,14 +25,17 @@ export function findLapsedLines(file: LockFile): LapsedLine[] {
   }))
 }
 
-/** Removes lapsed claims, ended states and the watchers of dead clients, in one transaction. */
-export function sweep(file: LockFile, lapsed: readonly LapsedLine[]): void {
+/**
+ * Removes lapsed claims, ended states and the watchers of dead clients, in one transaction. Returns
+ * whether more may be left.
+ */
+export function sweep(file: LockFile, lapsed: readonly LapsedLine[]): boolean {
   for (const { space, resource } of lapsed) file.space(space).lines.sweep(resource)
   const { now } = file.transaction
-  const removed =
-    file.sql.sweepStates.run(now, MOST_ROWS) +
-    file.sql.sweepWatchers.run(now - WATCHER_DEAD_AFTER_MS, MOST_ROWS)
-  if (removed > 0) file.transaction.hasChanged = true
+  const states = file.sql.sweepStates.run(now, MOST_ROWS)
+  const watchers = file.sql.sweepWatchers.run(now - WATCHER_DEAD_AFTER_MS, MOST_ROWS)
+  if (states + watchers > 0) file.transaction.hasChanged = true
+  return lapsed.length === MOST_LINES || Math.max(states, watchers) === MOST_ROWS
 }
 
 /** Marks the watchers among these clients as alive. */

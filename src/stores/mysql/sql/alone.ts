@@ -51,7 +51,11 @@ export function releaseAlone({ line }: MysqlNames, key: string, id: string, at: 
   WHERE line = ${bytes(key)} AND is_alone = 1 AND alone_id = ${bytes(id)} AND ${lineClock(wall)} < soonest`
 }
 
-/** Renews holds that are alone in their lines, all with the same lease. */
+/**
+ * Renews holds that are alone in their lines, all with the same lease. Not in a line that another
+ * call has touched since the statement began: for the line, its clock has been set back, and the
+ * line would go ahead for good.
+ */
 export function renewAlone(
   { line }: MysqlNames,
   beats: readonly AloneBeat[],
@@ -60,21 +64,21 @@ export function renewAlone(
 ): string {
   const wall = at === 'NULL' ? WALL : at
   return `UPDATE ${line} FORCE INDEX (PRIMARY) SET soonest = GREATEST(soonest, ${lineClock(wall)} + ${lease}), ${tick(wall)}
-  WHERE ${isOneOf(beats)} AND ${lineClock(wall)} < soonest`
+  WHERE ${isOneOf(beats, wall)} AND ${lineClock(wall)} < soonest`
 }
 
 /** The line of each hold that is alone and has not lapsed, and the rest of its lease. */
 export function whichAreAlone({ line }: MysqlNames, beats: readonly AloneBeat[], at: string): string {
   const wall = at === 'NULL' ? WALL : at
   return `SELECT CONCAT('["', HEX(line), '",', soonest - ${lineClock(wall)}, ']') AS answer FROM ${line} FORCE INDEX (PRIMARY)
-  WHERE ${isOneOf(beats)} AND ${lineClock(wall)} < soonest`
+  WHERE ${isOneOf(beats, wall)} AND ${lineClock(wall)} < soonest`
 }
 
-/** By the key of the line: the server locks the rows in that order. */
-function isOneOf(beats: readonly AloneBeat[]): string {
+/** By the key of the line, as the server locks the rows. `wall`: the time of the statement. */
+function isOneOf(beats: readonly AloneBeat[], wall: string): string {
   const keys = beats.map(({ line }) => bytes(line))
   const holds = beats.map(({ id, fence }) => `(${bytes(id)},${fence})`)
-  return `line IN (${keys.join(',')}) AND is_alone = 1 AND (alone_id, last - alone_block + 1) IN (${holds.join(',')})`
+  return `line IN (${keys.join(',')}) AND seen <= ${wall} + shift AND is_alone = 1 AND (alone_id, last - alone_block + 1) IN (${holds.join(',')})`
 }
 
 /** Moves the line's clock on. */

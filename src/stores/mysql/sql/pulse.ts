@@ -91,7 +91,7 @@ export function pulseRoutine(names: MysqlNames): string {
   WHILE v_number * 32 < LENGTH(p_lines) DO
     SET v_line = SUBSTRING(p_lines, v_number * 32 + 1, 32), v_beats = JSON_EXTRACT(p_beats, CONCAT('$[', v_number, ']'));
     SET v_number = v_number + 1;${openLine(names)}
-    SET v_is_single = v_last IS NOT NULL AND JSON_LENGTH(v_beats) = 1 AND JSON_EXTRACT(v_beats, '$[0][3]') = 'null', v_has_shrunk = FALSE;
+    SET v_is_single = v_last IS NOT NULL AND JSON_LENGTH(v_beats) = 1 AND JSON_TYPE(JSON_EXTRACT(v_beats, '$[0][3]')) = 'NULL', v_has_shrunk = FALSE;
     IF v_last IS NOT NULL THEN${advanceLine(names)}
     END IF;
     -- Most lines have one beat that changes nothing for others: it is answered in one loop.

@@ -2,7 +2,7 @@ import { advanceLine, BEGIN, closeLine, LINE_VARIABLES, openLine, routine, UNDO,
 import type { MysqlNames } from './names.js'
 
 /** The most of each kind at once; the next call removes more. */
-const MOST = 500
+export const MOST_SWEPT = 500
 
 /**
  * Removes lapsed claims of unused lines, empty lines, and ended states. Once in `p_every`
@@ -21,7 +21,7 @@ export function sweepRoutine(names: MysqlNames): string {
   DECLARE v_caller VARBINARY(255) DEFAULT '';
   DECLARE v_is_done BOOLEAN DEFAULT FALSE;
   DECLARE v_is_due, v_count BIGINT DEFAULT 0;
-  DECLARE lapsed CURSOR FOR SELECT line FROM ${line} WHERE soonest <= v_wall + shift ORDER BY line LIMIT ${MOST};
+  DECLARE lapsed CURSOR FOR SELECT line FROM ${line} WHERE soonest <= v_wall + shift ORDER BY line LIMIT ${MOST_SWEPT};
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = TRUE;${UNDO}
   COMMIT;
   SET v_wall = COALESCE(p_at, ${WALL});
@@ -41,11 +41,12 @@ export function sweepRoutine(names: MysqlNames): string {
     CLOSE lapsed;${BEGIN}
     SET v_wall = COALESCE(p_at, ${WALL});
     DELETE FROM ${line} WHERE used = 0 AND next_place IS NULL AND pinned IS NULL AND GREATEST(last, seen - shift) < v_wall - p_keep
-      ORDER BY line LIMIT ${MOST};
+      ORDER BY line LIMIT ${MOST_SWEPT};
     SET v_count = v_count + ROW_COUNT();
-    DELETE FROM ${state} WHERE expires < v_wall - p_keep AND last < v_wall - p_keep ORDER BY state LIMIT ${MOST};
+    DELETE FROM ${state} WHERE expires < v_wall - p_keep AND last < v_wall - p_keep ORDER BY state LIMIT ${MOST_SWEPT};
     SET v_count = v_count + ROW_COUNT();
-    DELETE FROM ${news} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall;
+    -- News may be made meanwhile. Of the future it is only where the clock was set back.
+    DELETE FROM ${news} WHERE at NOT BETWEEN v_wall - p_keep AND v_wall + p_keep;
     COMMIT;
   END IF;
   SELECT CONCAT('{"reply":', v_count, ',"news":[', v_news, ']}') AS answer;`,

@@ -2,6 +2,38 @@ import { MAINTENANCE_INTERVAL_MS } from '../../shared/time.js'
 
 const INTERVAL_US = MAINTENANCE_INTERVAL_MS * 1000
 
+function deleteStates(wall: string, retention: string, most: string): string {
+  return `DELETE FROM holdfast.state s USING (
+    SELECT key FROM holdfast.state WHERE coalesce(expires, 0) < ${wall} - ${retention} AND (expires IS NOT NULL OR version = 0)
+      AND last < ${wall} - ${retention} LIMIT ${most} FOR UPDATE SKIP LOCKED
+  ) ended WHERE s.key = ended.key`
+}
+
+function deleteFences(wall: string, retention: string, most: string): string {
+  return `DELETE FROM holdfast.advisory_fence f USING (
+    SELECT key FROM holdfast.advisory_fence WHERE last < ${wall} - ${retention} LIMIT ${most} FOR UPDATE SKIP LOCKED
+  ) old WHERE f.key = old.key`
+}
+
+/** Answers 1 for the first client that asks within the maintenance interval, then 0. */
+export const IS_SWEEP_DUE = counted(
+  `UPDATE holdfast.meta SET swept = holdfast.clock(NULL) WHERE abs(holdfast.clock(NULL) - swept) > ${INTERVAL_US}`,
+)
+
+/**
+ * Each removes at most $2 of a kind that has not been used for $1 microseconds, and answers how
+ * many. The first removes some of the others as well.
+ */
+export const SWEEPS = [
+  'SELECT holdfast.sweep($1, $2)::text',
+  counted(deleteStates('holdfast.clock(NULL)', '$1::bigint', '$2::integer')),
+  counted(deleteFences('holdfast.clock(NULL)', '$1::bigint', '$2::integer')),
+] as const
+
+function counted(change: string): string {
+  return `WITH changed AS (${change} RETURNING 1) SELECT count(*)::text FROM changed`
+}
+
 /** Reading lines, and the maintenance. */
 export const inspectSql = `
 -- A line as it is; takes no lock.
@@ -51,27 +83,9 @@ BEGIN
   )
   DELETE FROM holdfast.line l USING idle WHERE l.key = idle.key;
   GET DIAGNOSTICS removed = ROW_COUNT;
-  DELETE FROM holdfast.state s USING (
-    SELECT key FROM holdfast.state WHERE coalesce(expires, 0) < wall - p_retention AND (expires IS NOT NULL OR version = 0)
-      AND last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
-  ) ended WHERE s.key = ended.key;
-  DELETE FROM holdfast.advisory_fence f USING (
-    SELECT key FROM holdfast.advisory_fence WHERE last < wall - p_retention LIMIT p_most FOR UPDATE SKIP LOCKED
-  ) old WHERE f.key = old.key;
+  ${deleteStates('wall', 'p_retention', 'p_most')};
+  ${deleteFences('wall', 'p_retention', 'p_most')};
   DELETE FROM holdfast.watcher WHERE seen < wall - greatest(p_retention, ${INTERVAL_US});
   RETURN removed;
-END $$;
-
--- The same, unless another client has done it within the maintenance interval.
-CREATE FUNCTION holdfast.sweep_if_due(p_retention bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  wall bigint := holdfast.clock(NULL);
-BEGIN
-  PERFORM FROM holdfast.meta WHERE abs(wall - swept) > ${INTERVAL_US} FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
-    RETURN 0;
-  END IF;
-  UPDATE holdfast.meta SET swept = wall;
-  RETURN holdfast.sweep(p_retention);
 END $$;
 `
