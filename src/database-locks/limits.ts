@@ -10,6 +10,12 @@ export function noConnection(store: string, withinMs: number): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
 }
 
+/** The server has answered before, and then no more. */
+export function noAnswer(store: string): HoldfastError {
+  const message = `The database did not answer within \`wait\` and ${ANSWER_MS} ms; nothing was done`
+  return new HoldfastError('STORE_UNAVAILABLE', message, { store, retryable: true })
+}
+
 /** The option `wait` in milliseconds; Infinity if it is left out. */
 export function readWait(wait: Duration = Infinity): number {
   return toMs(wait, { name: 'wait', minMs: 0, infinite: true })

@@ -279,6 +279,38 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     expect([await server.cli('get', 'seats'), await server.cli('get', 'ready')]).toEqual(['10', '9'])
   })
 
+  it('gives permits back once, also when the server no longer remembers the release', async () => {
+    const { proxy, locks } = await throughProxy()
+    const seats = locks.semaphore('seats')
+    await seats.trySetPermits(3)
+    // The server has the scripts from now on.
+    await (await seats.acquire()).release()
+    await server.cli('del', ...(await keys()).filter((key) => key !== 'seats'))
+    const taken = await seats.acquire()
+    proxy.mode = 'lose replies'
+    await rejectsWith('STORE_UNAVAILABLE', taken.release())
+    expect(await server.cli('get', 'seats')).toBe('3')
+    proxy.mode = 'pass'
+    // As after a minute.
+    const memory = (await keys()).filter((key) => key !== 'seats')
+    expect(memory).toHaveLength(1)
+    await server.cli('del', ...memory)
+    await taken.release()
+    expect(await server.cli('get', 'seats')).toBe('3')
+  })
+
+  it('gives permits back that were held for a day', async () => {
+    const env = new CountingEnv()
+    const seats = openLocks(undefined, { env }).semaphore('seats')
+    await seats.trySetPermits(3)
+    const taken = await seats.acquire()
+    await server.cli('del', ...(await keys()).filter((key) => key !== 'seats'))
+    const { now } = env
+    env.now = () => now.call(env) + 24 * 3_600_000
+    await taken.release()
+    expect(await server.cli('get', 'seats')).toBe('3')
+  })
+
   it('gives permits back that were taken without an answer', async () => {
     const { proxy, locks } = await throughProxy()
     const seats = locks.semaphore('seats')

@@ -96,6 +96,7 @@ describeOn('redis', 'a private Redis', () => {
       const from = now()
       await one.cli('set', 'a', '1')
       expect(now() - from).toBeGreaterThanOrEqual(300)
+      expect(disk.delays).toBeGreaterThan(0)
       disk.set(0)
       await one.stop()
       disk.dispose()

@@ -38,6 +38,26 @@ async function waiting(locks: Holdfast, name: string): Promise<void> {
 }
 
 describeOn('redis', 'the connections of the Redis store', () => {
+  it.each(['ioredis', 'redis'])('uses a server as soon as it has loaded its data: %s', async (driver) => {
+    const args = ['--rdbcompression', 'no']
+    const live = await startRedis({ args })
+    onTestFinished(() => live.stop())
+    await live.cli('eval', "for n = 1, 600 do redis.call('set', n, string.rep('x', 2000)) end", '0')
+    await live.cli('save')
+    // It takes a minute, and answers between two keys.
+    args.push('--key-load-delay', '100000', '--loading-process-events-interval-bytes', '1024')
+    const restarted = live.restart({ keepData: true })
+    const loading = async () => (await live.info('loading').catch(() => '')) === '1'
+    await eventually('the server loads', loading)
+    const locks = closing(new Holdfast(redis(`${live.url}?driver=${driver}`)))
+    const acquired = locks.mutex('door').acquire({ wait: '8s', lease: '10m' })
+    if (driver === 'ioredis')
+      await eventually('it has asked', async () => (await live.cli('client', 'list')).includes('cmd=info'))
+    await live.cli('config', 'set', 'key-load-delay', '0')
+    await restarted
+    await (await acquired).release()
+  })
+
   it('listens again by itself when the server no longer refuses it', async () => {
     const live = await server()
     const permit = (...channels: string[]) =>

@@ -3,9 +3,8 @@ import { createClient } from 'redis'
 import { expect, it, onTestFinished } from 'vitest'
 import { type Hold, Holdfast } from '../../src/index.js'
 import { redis } from '../../src/stores/redis/index.js'
-import { eventually, inTime, now, pass } from '../../src/testing/conformance/checks.js'
+import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
-import { TcpProxy } from '../servers/proxy.js'
 import { type RedisServer, startRedis } from '../servers/redis.js'
 
 async function server(...args: string[]): Promise<RedisServer> {
@@ -191,41 +190,6 @@ describeOn('redis', 'the Redis store', () => {
     await stays.close()
   })
 
-  it.each(['ioredis', 'redis', 'iovalkey'] as const)(
-    'leaves a connection that nothing comes through any more although it stands: %s',
-    async (driver) => {
-      const live = await server()
-      const proxy = await TcpProxy.start(live.port)
-      onTestFinished(() => proxy.stop())
-      await using locks = new Holdfast(redis(`redis://127.0.0.1:${proxy.port}`, { driver }), {
-        storeTimeout: '30s',
-      })
-      const hold = await locks.mutex('before').acquire({ lease: '1m' })
-      proxy.drop()
-      expect((await locks.mutex('after').acquire()).isValid).toBe(true)
-      expect(hold.isValid).toBe(true)
-      expect(await hold.release()).toBe(true)
-    },
-  )
-
-  it.each(['ioredis', 'redis', 'iovalkey'] as const)(
-    'gives up a connection that is accepted and never answered: %s',
-    async (driver) => {
-      const live = await server()
-      const proxy = await TcpProxy.start(live.port)
-      onTestFinished(() => proxy.stop())
-      proxy.mode = 'stall'
-      await using locks = new Holdfast(redis(`redis://127.0.0.1:${proxy.port}`, { driver }), {
-        storeTimeout: '30s',
-      })
-      const asking = locks.mutex('door').acquire()
-      await eventually('a connection', () => proxy.openConnections > 0)
-      proxy.drop()
-      proxy.mode = 'pass'
-      expect((await inTime('a hold', asking)).isValid).toBe(true)
-    },
-  )
-
   it('keeps the lines of one space apart from the states of another, whatever their names', async () => {
     const { url } = await server()
     const names = ['a', 'a:state', 'a:{latch', 'a:state:{latch']
@@ -242,23 +206,6 @@ describeOn('redis', 'the Redis store', () => {
       for await (const line of client.inspect()) seen.push(line.name)
       expect(seen.sort()).toEqual(['latch:x', 'latch:x}:state', 'x}:state'])
     }
-  })
-
-  it('notices that it hears nothing although its connection looks alive', async () => {
-    const [live, wrong] = await Promise.all([server(), server()])
-    const client = new Redis(live.url)
-    onTestFinished(() => client.disconnect())
-    // The first ear listens at the wrong server, as one does whose node has left its Cluster.
-    let ears = 0
-    const duplicate = client.duplicate.bind(client)
-    client.duplicate = (overrides) => duplicate({ ...overrides, port: ++ears === 1 ? wrong.port : live.port })
-    await using locks = new Holdfast(redis(client))
-    await using others = new Holdfast(redis(live.url))
-    const hold = await others.mutex('door').acquire()
-    const waiting = locks.mutex('door').acquire({ lease: '10m' })
-    await expect.poll(() => ears).toBe(2)
-    await hold.release()
-    expect((await waiting).isValid).toBe(true)
   })
 })
 

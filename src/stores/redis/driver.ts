@@ -81,6 +81,8 @@ export interface MessageConnection {
 export interface MessageHandlers {
   onMessage(channel: string, message: string): void
   onEnd(): void
+  /** Gives the connection up, also while it is being opened. */
+  readonly signal: AbortSignal
 }
 
 interface EventCount {

@@ -194,16 +194,18 @@ export class IoredisDriver implements RedisDriver {
     }))
   }
 
-  async openMessages({ onMessage, onEnd }: MessageHandlers): Promise<MessageConnection> {
+  async openMessages({ onMessage, onEnd, signal }: MessageHandlers): Promise<MessageConnection> {
     const copy = this.#someNode().duplicate(MESSAGE_OPTIONS)
     quieten(copy)
     copy.on('message', (channel: unknown, message: unknown) => onMessage(String(channel), String(message)))
     copy.on('end', onEnd)
+    const close = (): void => quietly(() => copy.disconnect())
+    signal.addEventListener('abort', close)
     await copy.connect()
     return {
       subscribe: async (channels) => void (await copy.subscribe(...channels)),
       unsubscribe: async (channel) => void (await copy.unsubscribe(channel)),
-      close: () => quietly(() => copy.disconnect()),
+      close,
     }
   }
 

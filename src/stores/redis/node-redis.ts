@@ -1,3 +1,4 @@
+import { quietly } from '../../base/quietly.js'
 import {
   byHash,
   linksOf,
@@ -153,7 +154,10 @@ export class NodeRedisDriver implements RedisDriver {
   }
 
   async openMessages(handlers: MessageHandlers): Promise<MessageConnection> {
+    const { signal } = handlers
     const copy = connectOnce(await this.#someNode())
+    signal.throwIfAborted()
+    signal.addEventListener('abort', () => quietly(() => destroy(copy)))
     onEnd(copy, handlers.onEnd)
     await copy.connect()
     return messagesOf(copy, handlers)

@@ -1,6 +1,5 @@
 import { deferred } from '../../base/deferred.js'
 import type { Env } from '../../base/env.js'
-import { nothing } from '../../base/nothing.js'
 import type { Loader } from '../../drivers/packages.js'
 import { loadPackage, moduleWith } from '../shared/packages.js'
 import type { RedisAddress } from './address.js'
@@ -42,8 +41,13 @@ export const PACKAGES = Object.keys(LOADERS) as PackageName[]
 
 /** A server that accepts a connection and answers nothing on it is given up after this time. */
 const OPEN_WITHIN_MS = 10_000
-/** After this time the next Sentinel is asked. */
-const SENTINEL_WITHIN_MS = 2000
+/**
+ * A server that loads its data is asked so often whether it has. ioredis would wait as long as the
+ * server estimates, up to 10 s, even if it takes a moment.
+ */
+const ASK_LOADING_EVERY_MS = 100
+/** After this time the next Sentinel, or the next node of a Cluster, is asked. */
+const NEXT_AFTER_MS = 2000
 
 interface IoredisModule {
   readonly Redis: new (options: object) => IoredisClient
@@ -75,8 +79,9 @@ const IOREDIS_OPTIONS = {
   maxRetriesPerRequest: 0,
   retryStrategy: null,
   sentinelRetryStrategy: null,
-  sentinelCommandTimeout: SENTINEL_WITHIN_MS,
+  sentinelCommandTimeout: NEXT_AFTER_MS,
   disconnectTimeout: DISCONNECT_WITHIN_MS,
+  maxLoadingRetryTime: ASK_LOADING_EVERY_MS,
 }
 
 async function openIoredis(
@@ -95,7 +100,11 @@ async function openIoredis(
       ? new Cluster(nodes, {
           lazyConnect: true,
           enableOfflineQueue: false,
-          redisOptions: { ...login, disconnectTimeout: DISCONNECT_WITHIN_MS },
+          redisOptions: {
+            ...login,
+            disconnectTimeout: DISCONNECT_WITHIN_MS,
+            maxLoadingRetryTime: ASK_LOADING_EVERY_MS,
+          },
           clusterRetryStrategy: null,
           // A busy machine may take longer than the second that it gives by itself.
           slotsRefreshTimeout: 3000,
@@ -124,7 +133,7 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress, env
   const client =
     kind === 'cluster'
       ? module.createCluster({
-          rootNodes: nodes.map((node) => ({ socket: node })),
+          rootNodes: nodes.map((node) => ({ socket: { ...node, socketTimeout: NEXT_AFTER_MS } })),
           defaults: { ...options, socket: { ...socket, reconnectStrategy: reconnectMs } },
           // It looks for the new master of a slot only that often; 5 s by itself.
           topologyRefreshOnReconnectionAttemptStrategy: 500,
@@ -169,7 +178,7 @@ async function serverOf(
     sentinel.on('error', () => {})
     // Its calls fail when it is destroyed.
     const giveUp = (): void => (sentinel.isOpen ? sentinel.destroy() : undefined)
-    const cancel = env.timer(SENTINEL_WITHIN_MS, giveUp, { keepAlive: false })
+    const cancel = env.timer(NEXT_AFTER_MS, giveUp, { keepAlive: false })
     try {
       await sentinel.connect()
       const found = await sentinel.sendCommand(['SENTINEL', 'get-master-addr-by-name', master])
@@ -205,11 +214,10 @@ async function connected(
   })
   failed.catch(() => {})
   const silent = deferred<never>()
-  // The client may wait as long for each Sentinel that cannot be reached.
-  const limitMs = OPEN_WITHIN_MS * (kind === 'sentinel' ? nodes.length + 1 : 1)
+  // The client may wait as long for each Sentinel or node of a Cluster that cannot be reached.
+  const limitMs = OPEN_WITHIN_MS * (kind === 'sentinel' ? nodes.length + 1 : nodes.length)
   const onSilence = (): void => silent.reject(new Error(`no answer within ${limitMs} ms`))
-  // A Cluster has limits of its own, since it goes from node to node.
-  const cancel = kind === 'cluster' ? nothing : env.timer(limitMs, onSilence, { keepAlive: false })
+  const cancel = env.timer(limitMs, onSilence, { keepAlive: false })
   try {
     // One of several nodes may be dead: then only the client knows whether another one will do.
     await Promise.race([silent.promise, client.connect(), ...(kind === 'single' ? [failed] : [])])

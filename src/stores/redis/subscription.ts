@@ -1,7 +1,9 @@
 import { backoffMs } from '../../base/backoff.js'
+import { deferred } from '../../base/deferred.js'
 import type { Cancel, Env } from '../../base/env.js'
+import { nothing } from '../../base/nothing.js'
 import type { MessageConnection, RedisDriver } from './driver.js'
-import { explain } from './failures.js'
+import { explain, outOfReach } from './failures.js'
 
 export interface ChannelListener {
   onMessage(message: string): void
@@ -12,6 +14,8 @@ export interface ChannelListener {
   onGap(): void
 }
 
+/** A connection that is not open and subscribed after this time is given up. */
+const OPEN_WITHIN_MS = 5000
 /** Interval of the self-ping. A connection that receives nothing is noticed within two of these. */
 const PING_INTERVAL_MS = 5000
 const FIRST_RETRY_MS = 20
@@ -116,37 +120,52 @@ export class RedisSubscription {
 
   async #openOnce(): Promise<void> {
     this.#cancelRetry()
-    let connection: MessageConnection | undefined
+    const attempt = new AbortController()
+    const silent = deferred<never>()
+    const onSilence = (): void => silent.reject(outOfReach('its connection for messages was not answered'))
+    let cancel = nothing
     try {
       const driver = await this.#driver()
-      const opened: MessageConnection = await driver.openMessages({
-        onMessage: (channel, message) => {
-          if (channel === this.#pingChannel) this.#isPingPending = false
-          for (const listener of this.#listeners.get(channel) ?? []) listener.onMessage(message)
-        },
-        onEnd: () => this.#onEnd(connection),
-      })
-      connection = opened
-      this.#connection = opened
-      await this.#subscribe(opened, [this.#pingChannel])
-      this.#isPingPending = false
-      this.#pingLater()
-      // Channels that are added meanwhile are subscribed in the next round.
-      for (let left = [...this.#listeners.keys()]; left.length > 0; ) {
-        const known = new Set(this.#listeners.keys())
-        await this.#subscribe(opened, left)
-        left = [...this.#listeners.keys()].filter((channel) => !known.has(channel))
-      }
+      cancel = this.#env.timer(OPEN_WITHIN_MS, onSilence, { keepAlive: false })
+      const opened = await Promise.race([silent.promise, this.#connect(driver, attempt.signal)])
       this.#failures = 0
       this.#isActive = this.#connection === opened
       if (this.#listeners.size === 0) this.close()
     } catch (error) {
       this.#connection = undefined
       this.#isActive = false
-      connection?.close()
+      attempt.abort()
       this.#retry()
       throw explain(error)
+    } finally {
+      cancel()
     }
+  }
+
+  /** Opens the connection, and subscribes all channels. */
+  async #connect(driver: RedisDriver, signal: AbortSignal): Promise<MessageConnection> {
+    let connection: MessageConnection | undefined
+    const opened = await driver.openMessages({
+      onMessage: (channel, message) => {
+        if (channel === this.#pingChannel) this.#isPingPending = false
+        for (const listener of this.#listeners.get(channel) ?? []) listener.onMessage(message)
+      },
+      onEnd: () => this.#onEnd(connection),
+      signal,
+    })
+    signal.throwIfAborted()
+    connection = opened
+    this.#connection = opened
+    await this.#subscribe(opened, [this.#pingChannel])
+    this.#isPingPending = false
+    this.#pingLater()
+    // Channels that are added meanwhile are subscribed in the next round.
+    for (let left = [...this.#listeners.keys()]; left.length > 0; ) {
+      const known = new Set(this.#listeners.keys())
+      await this.#subscribe(opened, left)
+      left = [...this.#listeners.keys()].filter((channel) => !known.has(channel))
+    }
+    return opened
   }
 
   async #subscribe(connection: MessageConnection, channels: readonly string[]): Promise<void> {

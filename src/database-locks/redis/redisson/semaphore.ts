@@ -10,7 +10,7 @@ import { untilAnswered } from '../answers.js'
 import type { PeerClaim, TakeAnswer } from '../claim.js'
 import type { Pause } from '../pause.js'
 import type { RedissonClient } from './client.js'
-import { readNumber, returnPermits, setPermits, takePermits } from './lua/counters.js'
+import { readNumber, returnPermits, setPermits, TAKEN_MS, takePermits } from './lua/counters.js'
 import { callKey, semaphoreChannel } from './names.js'
 import { everybody } from './wake-ups.js'
 
@@ -143,6 +143,8 @@ class PermitsClaim implements PeerClaim {
   readonly #name: string
   readonly #permits: number
   readonly #keys: readonly string[]
+  /** When the answer said that they are taken. */
+  #takenAt = Infinity
 
   constructor(client: RedissonClient, name: string, permits: number) {
     this.#client = client
@@ -152,7 +154,9 @@ class PermitsClaim implements PeerClaim {
   }
 
   async take(): Promise<TakeAnswer> {
-    const isGranted = (await this.#client.calls.run(takePermits, this.#keys, this.#permits)) === '1'
+    const { calls } = this.#client
+    const isGranted = (await calls.run(takePermits, this.#keys, this.#permits)) === '1'
+    if (isGranted) this.#takenAt = calls.env.now()
     return isGranted ? { isGranted, fence: null } : { isGranted, retryMs: this.#client.retryMs(-1) }
   }
 
@@ -169,16 +173,14 @@ class PermitsClaim implements PeerClaim {
     return true
   }
 
-  release(): Promise<boolean> {
-    return this.#return(true)
-  }
-
   leave(): Promise<boolean> {
-    return this.#return(false)
+    return this.release()
   }
 
-  async #return(areTaken: boolean): Promise<boolean> {
-    const args = [this.#permits, semaphoreChannel(this.#name), areTaken ? 1 : 0]
-    return (await this.#client.calls.run(returnPermits, this.#keys, ...args)) === '1'
+  async release(): Promise<boolean> {
+    const { calls } = this.#client
+    const isForgotten = calls.env.now() - this.#takenAt > TAKEN_MS * 0.9
+    const args = [this.#permits, semaphoreChannel(this.#name), isForgotten ? 1 : 0]
+    return (await calls.run(returnPermits, this.#keys, ...args)) === '1'
   }
 }

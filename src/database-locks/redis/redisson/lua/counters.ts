@@ -6,7 +6,10 @@ import { WAKE_ALL, WAKE_ONE } from './shared.js'
 
 /** How long that is: longer than a client sends a command again. */
 const REMEMBER_MS = 60_000
-const rememberLua = (what: string): string => `redis.call('set', KEYS[2], '${what}', 'px', ${REMEMBER_MS})`
+/** For permits that are taken: they may be given back late, or twice, as after a long outage. */
+export const TAKEN_MS = 24 * 3_600_000
+const rememberLua = (what: string, ms = REMEMBER_MS): string =>
+  `redis.call('set', KEYS[2], '${what}', 'px', ${ms})`
 
 /** Input: KEYS: semaphore, call; ARGV: permits. Output: 1 if they are taken. */
 export const takePermits = scriptOf(`
@@ -15,13 +18,13 @@ if call then return call == 'taken' and 1 or 0 end
 local available = tonumber(redis.call('get', KEYS[1]) or 0)
 if available < tonumber(ARGV[1]) then return 0 end
 redis.call('decrby', KEYS[1], ARGV[1])
-${rememberLua('taken')}
+${rememberLua('taken', TAKEN_MS)}
 return 1
 `)
 
 /**
- * Input: KEYS: semaphore, call; ARGV: permits, channel, 1 if they are known to be taken. Output: 1
- * if they were given back.
+ * Input: KEYS: semaphore, call; ARGV: permits, channel, 1 if they were taken so long ago that it is
+ * forgotten. Output: 1 if they were given back.
  */
 export const returnPermits = scriptOf(`
 local call = redis.call('get', KEYS[2])
