@@ -13,7 +13,10 @@ export interface Limits {
   readonly signal: AbortSignal | undefined
   /** It waits only if fewer than so many wait already. Left out: however many wait. */
   readonly maxWaiters?: number
-  /** If `waitMs` is 0: how long the store may take to answer, if less than its timeout. */
+  /**
+   * If `waitMs` is 0: how long the caller waits for the answer. After that, a store that answers
+   * earlier calls is busy, and the lock is not free.
+   */
   readonly answerWithinMs?: number
   /** Called when the store has queued the claim. */
   readonly onWaiting?: () => void

@@ -67,13 +67,16 @@ export class Cohorts {
     const heldBack = known.filter(({ isHeldBack }) => isHeldBack)
     heldBack.sort((one, other) => one.waitingHereSince - other.waitingHereSince)
     for (const each of heldBack) each.startInOrder()
+    // Others may wait beside a lease of their own that is idle.
+    for (const { lease } of known) if (lease?.isLingering) this.#engine.goOn(lease, false)
   }
 
   /**
    * What the store has told this cohort is true for those as well that waited for it here, and have
-   * not asked the store.
+   * not asked the store. Only a refusal of options is not: the others have their own.
    */
   failHeldBack(cohort: Cohort, error: HoldfastError): void {
+    if (error.code === 'INVALID_ARGUMENT' || error.code === 'UNSUPPORTED') return
     for (const each of this.on(cohort.pattern.spec.resource))
       if (each !== cohort && each.isHeldBack) each.failAll(error)
   }

@@ -208,6 +208,8 @@ export class Lease {
   /** The request has ended; the others go on. */
   drop(request: Request): void {
     this.#served = this.#served.filter((each) => each !== request)
+    // It was the wish of a holder: the next one needs renewals, also before it is served.
+    if (this.#served.length === 0) this.isLeftToLapse = false
   }
 
   end(): void {

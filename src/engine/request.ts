@@ -162,19 +162,37 @@ export class Request {
   }
 
   /**
-   * A grant that is over on arrival is asked for again. A caller that does not wait must not do so
-   * for ever.
+   * The store must answer, and a busy one may take longer. A grant that is over on arrival is asked
+   * for again: a caller that does not wait must not do so for ever.
    */
   #endTryInTime(): Cancel {
     const { env, calls } = this.engine
-    const withinMs = Math.min(calls.storeTimeoutMs, this.limits.answerWithinMs ?? Infinity)
-    const end = (): void => {
+    const { answerWithinMs = Infinity } = this.limits
+    const patienceMs = Math.min(calls.storeTimeoutMs, answerWithinMs)
+    const sentAt = env.now()
+    let stop: Cancel
+    const look = (): void => {
       const { lease } = this.line
-      if (!lease || lease.phase === 'asking') return this.#failSilent(withinMs)
-      const cause = new Error('its answers come later than the lease lasts; ask for a longer lease')
-      lease.successors.onFailure(lease, calls.unavailable(cause, { resource: this.resource }))
+      if (lease && lease.phase !== 'asking') return this.#failLate(lease)
+      const now = env.now()
+      const leftMs = Math.min(calls.silentFrom(sentAt) + patienceMs, sentAt + answerWithinMs) - now
+      if (leftMs >= 1) stop = env.timer(leftMs, look, { keepAlive: true })
+      else if (now - calls.silentFrom(sentAt) > patienceMs - 1) this.#failSilent(patienceMs)
+      else this.#giveUpTry()
     }
-    return env.timer(withinMs, end, { keepAlive: true })
+    stop = env.timer(patienceMs, look, { keepAlive: true })
+    return () => stop()
+  }
+
+  #failLate(lease: Lease): void {
+    const cause = new Error('its answers come later than the lease lasts; ask for a longer lease')
+    lease.successors.onFailure(lease, this.engine.calls.unavailable(cause, { resource: this.resource }))
+  }
+
+  /** The store is busy: for this caller the lock is not free. */
+  #giveUpTry(): void {
+    this.refused()
+    this.line.onLeft(this)
   }
 
   /** The wait is over. A store that does not answer must not be read as "taken". */

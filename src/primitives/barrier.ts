@@ -8,7 +8,7 @@ import type { Update } from '../states/states.js'
 import { Hold } from './hold.js'
 import { WAIT_OPTIONS, type WaitOptions } from './latch.js'
 import { checkCounting, limits, requestSpec } from './options.js'
-import type { LockContext } from './reentry.js'
+import { type LockContext, released } from './reentry.js'
 
 /** The options of `meet`. */
 export interface MeetOptions extends WaitOptions {
@@ -106,7 +106,7 @@ export class Barrier {
     try {
       await this.#signIn(hold.fence)
       await this.#untilMet(hold, left())
-      await hold.release().catch(() => {})
+      await released(this.#context.engine, () => hold.release())
       return true
     } catch (error) {
       const wasLost = hold.signal.aborted
@@ -168,18 +168,16 @@ export class Barrier {
       if (!here.includes(hold.fence)) return null
       return written({ here: here.filter((fence) => fence !== hold.fence), met })
     }
-    // The state decides for the others, even if the release fails.
-    const leaving = hold.release().catch(() => false)
-    try {
-      const after = await engine.states.update(this.#key, signOut)
-      // A hold that is lost here may still occupy a place in the store.
-      if (!(await leaving) && lease) await engine.withdraw(lease)
-      return parse(after).met.includes(hold.fence)
-    } catch {
-      // The store is unreachable: the arrival lapses with its lease, and the caller gets the first
-      // error.
-      return false
+    // A hold that is lost here may still occupy a place in the store.
+    const leave = async (): Promise<void> => {
+      const wasHeld = await hold.release().catch(() => false)
+      if (!wasHeld && lease) await engine.withdraw(lease)
     }
+    // The state decides for the others, even if the release fails. Where the store is unreachable,
+    // the arrival lapses with its lease, and the caller gets the first error.
+    const signedOut = engine.states.update(this.#key, signOut).catch(() => null)
+    const [after] = await Promise.all([signedOut, released(engine, leave)])
+    return parse(after).met.includes(hold.fence)
   }
 
   /** The fences whose claims are still in the line. */

@@ -8,7 +8,7 @@ import { Hold } from './hold.js'
 import { timeoutWithHolder } from './holder.js'
 import { type Leader, Leadership } from './leadership.js'
 import { type AcquireOptions, type HoldOptions, limits } from './options.js'
-import { enter, type LockContext } from './reentry.js'
+import { enter, type LockContext, released } from './reentry.js'
 import { resourceView } from './views.js'
 
 /** The options of `campaign`. `lease` is how long a leader that died stays leader. */
@@ -108,7 +108,7 @@ export class Election {
     try {
       await this.#announce({ id, term: hold.fence })
     } catch (error) {
-      await hold.release().catch(() => {})
+      await released(this.#context.engine, () => hold.release())
       throw error
     }
     if (!hold.isValid) return null

@@ -5,7 +5,7 @@ import { acquireTimeout } from '../calls/limits.js'
 import type { LockContext } from './reentry.js'
 import { type WaiterView, waiterView } from './views.js'
 
-export function isAcquireTimeout(error: unknown): boolean {
+export function isAcquireTimeout(error: unknown): error is HoldfastError {
   return error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT'
 }
 

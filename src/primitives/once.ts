@@ -4,7 +4,7 @@ import { checkName } from '../base/names.js'
 import { checkOptions, type OptionNames } from '../base/options.js'
 import { EXCLUSIVE } from '../contract/constants.js'
 import type { Hold } from './hold.js'
-import type { HoldOptions } from './options.js'
+import { type HoldOptions, LONGEST_LABEL } from './options.js'
 import { enter, type LockContext, leave } from './reentry.js'
 import { runInside } from './run.js'
 
@@ -112,5 +112,6 @@ export function readOnceOptions(
   const atLeastMs = toMs(atLeast, { name: 'atLeast', minMs: 1 })
   const maxHold = toMs(atMost, { name: 'atMost', minMs: 10 })
   const leaseMs = lease === undefined ? DEFAULT_LEASE_MS : toMs(lease, { name: 'lease', minMs: 10 })
-  return { atLeastMs, hold: { lease: Math.min(leaseMs, maxHold), maxHold, label: label ?? name } }
+  const note = label ?? name.slice(0, LONGEST_LABEL)
+  return { atLeastMs, hold: { lease: Math.min(leaseMs, maxHold), maxHold, label: note } }
 }

@@ -36,37 +36,48 @@ export class Operator {
     return env.now() - startedAt
   }
 
+  /** Empty: no such hold (any more). */
   async evict(resource: string, fence: number | null): Promise<ClaimView[]> {
     const { calls, connection } = this.#engine
     this.#engine.throwIfClosed()
-    const grant = fence === null ? null : this.#grantOf(resource, fence)
-    const call = (): Promise<ClaimView[]> => connection.evict(resource, grant)
     // Without a fence it must not be repeated: if only the answer was lost, the second attempt
     // would break the next hold.
-    return fence === null ? calls.once(call) : this.#repeated(call)
+    if (fence === null) return calls.once(() => connection.evict(resource, null))
+    const grant = this.#grantOf(resource, fence)
+    const isIt = (claim: ClaimView): boolean =>
+      claim.fence !== null && this.#grantOf(resource, claim.fence) === grant
+    const holder = await this.#find(resource, isIt)
+    return this.#takeOut(resource, holder, () => connection.evict(resource, grant))
   }
 
   /** Empty: no such claim waits (any more). */
   async cancel(resource: string, id: string): Promise<ClaimView[]> {
     const { cancellations, connection } = this.#engine
-    const waiter = await this.#waiter(resource, id)
+    const waiter = await this.#find(resource, (claim) => claim.id === id && claim.fence === null)
     if (!waiter) return []
     // Before the claim is taken out: its client may ask for the mark at once.
     await cancellations.mark(id)
-    let attempts = 0
-    const cancelled = await this.#repeated(() => {
-      attempts++
-      return connection.cancel(resource, id)
-    })
-    if (cancelled.length > 0 || attempts === 1) return cancelled
-    // Gone at a later attempt: the first one did it, and only its answer was lost.
-    const line = await this.line(resource)
-    return line?.claims.some((claim) => claim.id === id) ? [] : [waiter]
+    return this.#takeOut(resource, waiter, () => connection.cancel(resource, id))
   }
 
-  async #waiter(resource: string, id: string): Promise<ClaimView | undefined> {
-    const line = await this.line(resource)
-    return line?.claims.find((claim) => claim.id === id && claim.fence === null)
+  async #find(resource: string, isIt: (claim: ClaimView) => boolean): Promise<ClaimView | undefined> {
+    return (await this.line(resource))?.claims.find(isIt)
+  }
+
+  /** What the store has taken out. `known`: what it should find, as it was before. */
+  async #takeOut(
+    resource: string,
+    known: ClaimView | undefined,
+    takeOut: () => Promise<ClaimView[]>,
+  ): Promise<ClaimView[]> {
+    let attempts = 0
+    const taken = await this.#repeated(() => {
+      attempts++
+      return takeOut()
+    })
+    if (taken.length > 0 || attempts === 1 || !known) return taken
+    // Gone at a later attempt: the first one did it, and only its answer was lost.
+    return (await this.#find(resource, ({ id }) => id === known.id)) ? [] : [known]
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {

@@ -97,7 +97,7 @@ const SHORTEST_LEASE_MS = 10
 const SHORTEST_HOLD_MS = 10
 /** A waiter's presence is as long as its lease, but a dead waiter must not block for longer. */
 const LONGEST_PRESENCE_MS = 30_000
-const LONGEST_LABEL = 1000
+export const LONGEST_LABEL = 1000
 const PASS_ON = { cohort: 'neighbours', strict: 'heirs', none: 'nobody' } as const
 
 /** What a primitive asks the store for with every call. */

@@ -1,9 +1,16 @@
-import { aborted, type Limits, limitsLeft, waitLocally } from '../calls/limits.js'
+import { aborted, type Limits, limitsLeft, lineFull, waitLocally } from '../calls/limits.js'
 import type { Engine } from '../engine/engine.js'
 import type { Entry, Request } from '../engine/request.js'
 import type { RequestSpec } from '../engine/spec.js'
+import { isAcquireTimeout } from './holder.js'
 
-type Known = { request: Request } | { pending: Promise<unknown> }
+/** A request that was asked for, and how many wait by now: it and those that wait for it here. */
+interface Pending {
+  pending: Promise<unknown>
+  waiters: number
+}
+
+type Known = { request: Request } | Pending
 
 /** Re-entry by an explicit owner within one client: its next acquisition enters its request. */
 export class Owners {
@@ -26,12 +33,21 @@ export class Owners {
       if (!known || 'request' in known) return this.#acquireNew(key, spec, left)
       if (left.waitMs === 0) return null
       if (limits.signal?.aborted) throw aborted(spec.resource, limits.signal)
-      // The same owner has a pending request: wait for that first.
-      await waitLocally(env, known.pending, left, spec.resource).catch(async (error) => {
-        throw error.code === 'ACQUIRE_TIMEOUT'
-          ? await this.#engine.states.endOfWait(spec.resource, error)
-          : error
-      })
+      await this.#waitFor(known, spec.resource, left)
+    }
+  }
+
+  /** The same owner has a pending request: wait for that first. */
+  async #waitFor(known: Pending, resource: string, limits: Limits): Promise<void> {
+    const { maxWaiters = Infinity } = limits
+    if (known.waiters >= maxWaiters) throw lineFull(resource, maxWaiters)
+    known.waiters++
+    try {
+      await waitLocally(this.#engine.env, known.pending, limits, resource)
+    } catch (error) {
+      throw isAcquireTimeout(error) ? await this.#engine.states.endOfWait(resource, error) : error
+    } finally {
+      known.waiters--
     }
   }
 
@@ -55,8 +71,13 @@ export class Owners {
   }
 
   async #acquireNew(key: string, spec: RequestSpec, limits: Limits): Promise<Entry | null> {
-    const asking = Promise.resolve(this.#engine.acquire(spec, limits))
-    const mine: Known = { pending: asking.catch(() => {}) }
+    const mine: Pending = { pending: Promise.resolve(), waiters: 0 }
+    const onWaiting = (): void => {
+      mine.waiters++
+      limits.onWaiting?.()
+    }
+    const asking = Promise.resolve(this.#engine.acquire(spec, { ...limits, onWaiting }))
+    mine.pending = asking.catch(() => {})
     this.#known.set(key, mine)
     let entry: Entry | null = null
     try {

@@ -10,6 +10,9 @@ import type { Operator } from './operator.js'
 import { type HoldOptions, type LockDefaults, type LockKind, type LockOrder, requestSpec } from './options.js'
 import type { Owners } from './owners.js'
 
+/** How long a caller that gives up waits for its release: more would overrun its own wait. */
+const RELEASE_MS = 500
+
 /** The common context of the locks of one client. */
 export interface LockContext {
   readonly engine: Engine
@@ -34,24 +37,49 @@ export function enter(
   options: HoldOptions,
   wait: Limits,
 ): Entry | null | Promise<Entry | null> {
-  const { engine, owners, presenceMs } = context
+  const { engine, presenceMs } = context
   const spec = requestSpec(kind, options, presenceMs)
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
   if (!kind.isReentrant) return engine.acquire(spec, wait)
 
   const frame = findFrame(engine, spec)
-  if (!frame || !isSameOwner(spec.owner, frame.entry.request.spec.owner))
-    return spec.owner === null ? engine.acquire(spec, wait) : owners.acquire(spec, wait)
-  return enterFrame(engine, frame, spec, wait)
+  if (!frame || !isSameOwner(spec.owner, frame.entry.request.spec.owner)) return ask(context, spec, wait)
+  return enterFrame(context, frame, spec, wait)
+}
+
+/** A new request, or one more hold on that of the same owner. */
+function ask(
+  { engine, owners }: LockContext,
+  spec: RequestSpec,
+  wait: Limits,
+): Entry | null | Promise<Entry | null> {
+  return spec.owner === null ? engine.acquire(spec, wait) : owners.acquire(spec, wait)
 }
 
 /** Gives up a hold that the caller never received. If the release fails, it ends with its lease. */
 export async function leave(engine: Engine, entry: Entry): Promise<void> {
   entry.endRun()
   entry.leaveFrame()
+  await released(engine, () => engine.leave(entry))
+}
+
+/**
+ * Waits a moment for a release whose outcome does not matter: the caller may ask again at once. It
+ * goes on if the store is silent, and `close()` waits for it.
+ */
+export async function released({ env }: Engine, release: () => boolean | Promise<unknown>): Promise<void> {
+  const isLong = deferred<void>()
+  let stop = nothing
   try {
-    await engine.leave(entry)
-  } catch {}
+    const leaving = release()
+    if (typeof leaving === 'boolean') return
+    stop = env.timer(RELEASE_MS, isLong.resolve, { keepAlive: true })
+    await Promise.race([leaving, isLong.promise])
+  } catch {
+    // It ends with its lease.
+  } finally {
+    stop()
+  }
 }
 
 /** A caller that names an owner means that owner, not the flow that it is in. */
@@ -60,15 +88,16 @@ function isSameOwner(asking: string | null, holding: string | null): boolean {
 }
 
 async function enterFrame(
-  engine: Engine,
+  context: LockContext,
   frame: Frame,
   spec: RequestSpec,
   wait: Limits,
 ): Promise<Entry | null> {
+  const { engine } = context
   const deadline = engine.env.now() + wait.waitMs
   const again = await enterAgain(engine, frame, spec, wait)
   if (again !== 'lost') return again
-  return engine.acquire(spec, limitsLeft(wait, deadline, engine.env.now()))
+  return ask(context, spec, limitsLeft(wait, deadline, engine.env.now()))
 }
 
 /** null: not free, and `wait` is 0. 'lost': the outer hold was lost meanwhile. */

@@ -71,3 +71,28 @@ it('tells of a store that falls silent under a crowd within the time-out', async
   expect(lastFailureAt - told.lastAt).toBeGreaterThan(0)
   await world.until(locks.close())
 })
+
+it('does not take a busy store for a silent one in calls that do not wait', async () => {
+  const world = new VirtualWorld({ seed: 3 })
+  const { busy } = oneByOne(world)
+  const locks = new Holdfast(busy, { env: world.env({ name: 'client' }), storeTimeout: STORE_TIMEOUT_MS })
+  const count = (2 * STORE_TIMEOUT_MS) / CLAIM_MS
+  const tried = Array.from({ length: count }, (_, n) => locks.mutex(`tried ${n}`).tryAcquire())
+  const outcomes = await world.until(Promise.allSettled(tried))
+  expect(outcomes.filter(({ status }) => status === 'rejected')).toEqual([])
+  await world.until(locks.close())
+})
+
+it('calls a busy store busy when the wait for several locks is over', async () => {
+  const world = new VirtualWorld({ seed: 4 })
+  const { busy } = oneByOne(world)
+  const locks = new Holdfast(busy, { env: world.env({ name: 'client' }), storeTimeout: STORE_TIMEOUT_MS })
+  const startedAt = world.timeMs
+  const asked = Array.from({ length: 30 }, (_, n) => locks.all([`a ${n}`, `b ${n}`]).acquire({ wait: 1000 }))
+  const outcomes = await world.until(Promise.allSettled(asked))
+  expect(world.timeMs - startedAt).toBeLessThan(4000)
+  const reasons = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason.code] : []))
+  expect(reasons.length).toBeGreaterThan(0)
+  expect(new Set(reasons)).toEqual(new Set(['ACQUIRE_TIMEOUT']))
+  await world.until(locks.close({ drain: 0 }))
+})

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest'
-import type { Store } from '../../src/contract/store.js'
+import { HoldfastError } from '../../src/base/errors.js'
+import type { ClaimRequest, Store } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
+import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
 /** The store, which answers nothing while `isSilent`. */
@@ -46,3 +48,25 @@ it('tells a writer that readers of its process held back of a silent store when 
   expect(new Set(toldAt).size).toBe(1)
   await world.until(Promise.all([locks, other].map((each) => each.close({ drain: 0 }))))
 })
+
+for (const code of ['INVALID_ARGUMENT', 'UNSUPPORTED'] as const)
+  it(`lets a writer ask that was held back by readers whose options are refused as ${code}`, async () => {
+    const world = new VirtualWorld({ seed: 1 })
+    const store = new InterceptedStore(memory({ env: world.env({ name: 'server' }) }))
+    const locks = new Holdfast(store, { env: world.env({ name: 'client' }) })
+    store.around = async (call, go) => {
+      const isRefused = call.method === 'claim' && (call.about as ClaimRequest).info.includes('too long')
+      if (!isRefused) return go()
+      await new Promise<void>((resolve) => world.after(100, resolve))
+      throw new HoldfastError(code, 'The label is too long')
+    }
+    const { read, write } = locks.readWrite('a')
+    const reading = (): Promise<unknown> =>
+      expect(read.acquire({ label: 'too long' })).rejects.toMatchObject({ code })
+    // The second one has no place in the store's line yet, so the writer may not ask before it.
+    const readers = [reading(), reading()]
+    const writing = write.acquire()
+    await world.until(Promise.all(readers))
+    expect((await world.until(writing)).isValid).toBe(true)
+    await world.until(locks.close({ drain: 0 }))
+  })

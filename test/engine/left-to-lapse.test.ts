@@ -67,12 +67,13 @@ it('its holder is told before its end that it was broken', async () => {
   expect(signal.aborted).toBe(true)
 })
 
-it('the next holder on the same lease is renewed', async () => {
+it.each([0, 0.8])('the next holder on the same lease is renewed, after %f of the lease', async (part) => {
   const scene = new Scene()
   const { world, locks } = scene
   const first = await world.until(locks.mutex('a').acquire({ lease: LEASE_MS }))
   const waiting = locks.mutex('a').acquire({ lease: LEASE_MS })
   first.letLapse()
+  await scene.run(part * LEASE_MS)
   await world.until(first.release())
   const second = await world.until(waiting)
   await scene.run(5 * LEASE_MS)

@@ -118,3 +118,16 @@ it('does not let a try overtake a reader of its process by a lock that lingers',
   expect(await world.until(write.tryAcquire())).toBe(null)
   await world.until(reading.then((hold) => hold.release()))
 })
+
+it('serves a writer from a lease that lingers when the reader before it gives up', async () => {
+  const { world, store, slow } = scene()
+  const { read, write } = slow.readWrite('a', { linger: '1m' })
+  await world.until(write.run(() => {}))
+  store.hang('claim')
+  const controller = new AbortController()
+  const reading = read.acquire({ signal: controller.signal })
+  const writing = write.run(() => {})
+  controller.abort()
+  await expect(reading).rejects.toMatchObject({ code: 'ABORTED' })
+  await world.until(writing, 100)
+})

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { HoldfastError } from '../../src/base/errors.js'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -144,4 +144,58 @@ it('gives a request that a short wait has sent the time of a healthy store to be
   // Then a quarter of a second for the look at who holds it, which takes too long here.
   expect(taken.ms).toBe(1450)
   await world.until(locks.mutex('gate').acquire({ wait: 20 }))
+})
+
+const ROLLBACK_MS = 2000
+
+describe('does not wait long for a silent store to undo what it gave', () => {
+  it('for some of several locks, when their caller gives up', async () => {
+    const { world, store, locks, others, failure } = scene(1)
+    await world.until(others.mutex('b').acquire({ lease: '1h' }))
+    const controller = new AbortController()
+    const asking = locks.all(['a', 'b']).acquire({ signal: controller.signal })
+    asking.catch(() => {})
+    await world.run(world.timeMs + 100)
+    store.hang()
+    controller.abort()
+    const { error, ms } = await failure(asking)
+    expect(error).toMatchObject({ code: 'ABORTED' })
+    expect(ms).toBeLessThan(ROLLBACK_MS)
+  })
+
+  it('for an arrival at a barrier, when its party gives up', async () => {
+    const { world, store, locks, failure } = scene(1)
+    const controller = new AbortController()
+    const meeting = locks.barrier('phase', 2).meet({ signal: controller.signal })
+    meeting.catch(() => {})
+    await world.run(world.timeMs + 100)
+    // Only the state says whether the others have met with it: that answer is worth its time.
+    store.hang('release')
+    controller.abort()
+    const { error, ms } = await failure(meeting)
+    expect(error).toMatchObject({ code: 'ABORTED' })
+    expect(ms).toBeLessThan(ROLLBACK_MS)
+  })
+
+  it('for a party that has met the others', async () => {
+    const { world, store, locks, others } = scene(1)
+    const meeting = locks.barrier('phase', 2).meet()
+    await world.run(world.timeMs + 100)
+    store.hang('release')
+    await world.until(others.barrier('phase', 2).meet())
+    await world.until(meeting, ROLLBACK_MS)
+  })
+
+  for (const [what, call] of Object.entries({
+    'a tick whose start could not be recorded': (locks: Holdfast) =>
+      locks.once('tick', { atLeast: '1m', atMost: '1h' }, () => {}),
+    'a leader that could not be announced': (locks: Holdfast) => locks.election('leader').campaign(),
+  }))
+    it(`for ${what}`, async () => {
+      const { store, locks, failure } = scene(1)
+      store.hang('read', 'write', 'release')
+      const { error, ms } = await failure(call(locks))
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(ms).toBeLessThan(STORE_TIMEOUT_MS + ROLLBACK_MS)
+    })
 })

@@ -197,3 +197,10 @@ describe('an option that is undefined', () => {
     expect(() => mysql.mysql(other, { ...nothing, prefix: undefined })).toThrow(/prefix/)
   })
 })
+
+it('once() takes a long name, like any lock', async () => {
+  await using client = new Holdfast(memory())
+  const name = 'x'.repeat(8000)
+  const once = client.once(name, { atLeast: '1m', atMost: '1h' }, () => 'done')
+  expect(await once).toEqual({ ran: true, value: 'done' })
+})
