@@ -6,6 +6,7 @@ import { reportOf, summaryOf } from './report.js'
 import { keep, writePages } from './results.js'
 import { prove } from './run.js'
 import { STORES } from './stores/index.js'
+import { head } from './worlds.mjs'
 
 /** What scripts/prove.mjs was told. */
 interface Campaign {
@@ -35,7 +36,7 @@ describe('proof', () => {
       console.log(`${store.title}: seed ${seed}, history in ${file}`)
       const run = await prove(store, { seed, minutes, file, ...(grants !== null && { grants }) })
       const command = `npm run prove -- ${store.name} --minutes ${minutes} --seed ${seed}`
-      const kept = keptRun(run, grants === null ? command : `${command} --grants ${grants}`)
+      const kept = keptRun(run, grants === null ? command : `${command} --grants ${grants}`, head())
       const report = reportOf(store, [kept])
       console.log(`${report}\n${summaryOf(store, run, kept)}`)
       writeFileSync(file.replace(/jsonl$/, 'md'), report)

@@ -67,8 +67,12 @@ type Granted = AcquireRecord & { readonly client: number; readonly task: number 
 interface News {
   readonly records: readonly (Granted | EndRecord)[]
   readonly lossesAt: readonly number[]
+  /** When a probe was told that the store is down. */
+  readonly unavailableAt: readonly number[]
   readonly failures: number
   readonly odd: readonly string[]
+  /** The holds that are not over, with the last moment at which each was seen to be valid. */
+  readonly seen: readonly (readonly [hold: string, at: number])[]
   readonly question?: Question & { ask: number }
 }
 
@@ -85,6 +89,7 @@ export class Crowd {
   readonly workers: Worker[] = []
   readonly grantsAt: number[] = []
   readonly lossesAt: number[] = []
+  readonly unavailableAt: number[] = []
   readonly refusalsAt: number[] = []
   /** What no fault explains. */
   readonly odd: string[] = []
@@ -138,17 +143,18 @@ export class Crowd {
   }
 
   /**
-   * From now on, every task has to be granted again, except for locks that are held for long. The
-   * crowd has recovered when each client was granted each lock.
+   * From now on, every task has to be granted again; unless it is said, locks that are held for long
+   * do not count. The crowd has recovered when each client was granted each lock.
    */
-  healed(): void {
+  healed({ isLongToo = false } = {}): void {
     this.#healedAt = nowUs()
     this.#recoveredAt = this.#healedAt
     this.#stranded.clear()
     this.#recovering.clear()
     for (const { number } of this.workers)
       for (let client = 0; client < this.#options.clients; client++)
-        for (const loop of this.#options.loops) if (!loop.isLong) this.#awaits(number, client, loop)
+        for (const loop of this.#options.loops)
+          if (isLongToo || !loop.isLong) this.#awaits(number, client, loop)
   }
 
   #awaits(worker: number, client: number, { kind, lock, tasks = 1 }: Loop): void {
@@ -239,7 +245,9 @@ export class Crowd {
       if (record.type === 'end') this.#ends(worker, record)
       else this.#granted(worker, record)
     }
+    for (const [hold, at] of news.seen) if (worker.open.has(hold)) worker.open.set(hold, at)
     this.lossesAt.push(...news.lossesAt)
+    this.unavailableAt.push(...news.unavailableAt)
     this.failures += news.failures
     this.odd.push(...news.odd)
     if (!news.question) return

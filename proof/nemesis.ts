@@ -1,5 +1,6 @@
 import type { Crowd } from './crowd.js'
 
+/** Ends the fault. May resolve with how often it has struck, where that can be counted. */
 export type Heal = () => Promise<unknown>
 
 /** What a fault may use to choose. All of it comes from the seed. */

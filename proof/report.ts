@@ -1,5 +1,5 @@
 import { type FaultFigures, type KeptRun, summed } from './kept.js'
-import type { RunResult } from './run.js'
+import { RECOVERY_MS, type RunResult } from './run.js'
 import type { ProvedStore } from './store.js'
 import { inSeconds, number, paragraph, table } from './text.js'
 
@@ -9,6 +9,7 @@ export function summaryOf(store: ProvedStore, run: RunResult, { doesCount }: Kep
   return [
     `${store.name}: ${run.grants} grants in ${run.seconds} s, ${run.windows.length} fault windows`,
     `${run.losses} holds lost, ${run.refused} stale writes refused, ${run.failures} calls failed`,
+    `${run.unavailable} probes were told that the store is down`,
     `${run.violations.length} violations, ${late.length} late recoveries`,
     run.porcupine === null
       ? 'Judged by our own check only: Porcupine is not here.'
@@ -32,12 +33,12 @@ export function reportOf(store: ProvedStore, runs: readonly KeptRun[]): string {
       `The setup: ${store.setup}. A hold outlives its process by ${inSeconds(store.leaseMs)}. The page`,
       `[of the store](../stores/${store.page}.md) says what is promised.`,
     ),
-    totals(runs, faults),
+    totals(runs, faults, store),
     ...(violations.length === 0 ? [] : ['## Violations', violations.map((each) => `- ${each}`).join('\n')]),
     '## Faults',
     table(
-      ['fault', 'times', 'grants', 'before healing', 'lost', 'refused', 'longest gap', 'recovery'],
-      faults.map(rowOf),
+      ['fault', 'times', 'grants', 'before healing', 'lost', 'refused', 'down', 'longest gap', 'recovery'],
+      faults.map((figures) => rowOf(figures, store)),
     ),
     ...excusesOf(runs),
     '## Repeat it',
@@ -45,9 +46,10 @@ export function reportOf(store: ProvedStore, runs: readonly KeptRun[]): string {
       'The seed gives the same faults in the same order. Their exact moments differ from run to run.',
     ),
     table(
-      ['command', 'date', 'grants', 'seconds', 'counts'],
+      ['command', 'commit', 'date', 'grants', 'seconds', 'counts'],
       runs.map((run) => [
         `\`${run.command}\``,
+        `\`${run.commit}\``,
         run.date,
         number(run.grants),
         number(run.seconds),
@@ -67,7 +69,7 @@ export function overviewOf(store: ProvedStore, runs: readonly KeptRun[]): string
     sum(runs, ({ losses }) => losses),
     sum(runs, ({ refused }) => refused),
     sum(runs, ({ violations }) => violations.length),
-    longest(faults, ({ recoveryMs }) => recoveryMs),
+    longestOf(faults, store),
     sum(faults, ({ late }) => late),
   ]
 }
@@ -77,7 +79,7 @@ export const OVERVIEW = [
   ...['longest recovery', 'above the bound'],
 ]
 
-function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[]): string {
+function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[], store: ProvedStore): string {
   const violations = sum(runs, (run) => run.violations.length)
   return table(
     ['in all runs', ''],
@@ -87,16 +89,17 @@ function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[]): stri
       ['fewest grants in a window', number(Math.min(...faults.map(({ fewestGrants }) => fewestGrants)))],
       ['holds lost', sum(runs, ({ losses }) => losses)],
       ['stale writes refused', sum(runs, ({ refused }) => refused)],
+      ['probes that were told that the store is down', sum(runs, ({ unavailable }) => unavailable)],
       ['violations', violations === '0' ? 'none' : `**${violations}**`],
       ['operations that Porcupine judged, too', sum(runs, ({ porcupine }) => porcupine ?? 0)],
-      ['longest recovery', longest(faults, ({ recoveryMs }) => recoveryMs)],
+      ['longest recovery', longestOf(faults, store)],
       ['recoveries above the bound', sum(faults, ({ late }) => late)],
     ],
   )
 }
 
-function rowOf(figures: FaultFigures): string[] {
-  const recovery = inSeconds(figures.recoveryMs)
+function rowOf(figures: FaultFigures, store: ProvedStore): string[] {
+  const recovery = recoveryOf(figures, store)
   return [
     figures.fault,
     number(figures.times),
@@ -104,6 +107,7 @@ function rowOf(figures: FaultFigures): string[] {
     figures.grantsBefore === 0 ? 'none' : number(figures.grantsBefore),
     number(figures.losses),
     number(figures.refused),
+    number(figures.unavailable),
     inSeconds(figures.gapMs),
     figures.late > 0 ? `**${recovery}**` : recovery,
   ]
@@ -112,23 +116,14 @@ function rowOf(figures: FaultFigures): string[] {
 function excusesOf(runs: readonly KeptRun[]): string[] {
   const excuses = new Map(runs.flatMap((run) => run.excuses.map(({ fault, excuse }) => [fault, excuse])))
   if (excuses.size === 0) return []
-  const violations = runs.map(({ excusedViolations }) => excusedViolations)
-  const known = violations.filter((count) => count !== undefined)
   return [
     '## What the store cannot do better',
     paragraph(
-      'These faults can end holds unnoticed. The page of the store says so. A hold from before such a',
-      'fault was not expected to exclude others from then on. Its fence was judged as always. That',
-      `concerns ${sum(runs, ({ excused }) => excused)} holds.`,
+      'These faults can end holds unnoticed. The page of the store says so. A hold from before the end',
+      'of such a fault was not expected to exclude others until its holder learned of the end, within',
+      `a lease. The judge found ${sum(runs, ({ excusedViolations }) => excusedViolations)} violations that`,
+      `this excuses; ${sum(runs, ({ excused }) => excused)} holds have to end earlier for that.`,
     ),
-    ...(known.length === 0
-      ? []
-      : [
-          paragraph(
-            `In the last ${known.length === 1 ? 'run' : `${known.length} runs`}, the judge found`,
-            `${sum(known, (count) => count)} violations that this excuses.`,
-          ),
-        ]),
     table(
       ['fault', 'what the page says'],
       [...excuses].sort().map(([fault = '', excuse = '']) => [fault, excuse]),
@@ -140,6 +135,13 @@ function sum<T>(items: readonly T[], pick: (item: T) => number): string {
   return number(items.reduce((total, item) => total + pick(item), 0))
 }
 
-function longest(faults: readonly FaultFigures[], pick: (figures: FaultFigures) => number): string {
-  return inSeconds(Math.max(0, ...faults.map(pick)))
+function longestOf(faults: readonly FaultFigures[], store: ProvedStore): string {
+  const [longest] = faults.toSorted((one, other) => other.recoveryMs - one.recoveryMs)
+  return longest ? recoveryOf(longest, store) : inSeconds(0)
+}
+
+/** With its bound, where that is more than a lease and a second: the machine was late itself. */
+function recoveryOf({ recoveryMs, boundMs }: FaultFigures, { leaseMs }: ProvedStore): string {
+  const bound = recoveryMs > leaseMs + RECOVERY_MS ? ` (bound ${inSeconds(boundMs)})` : ''
+  return `${inSeconds(recoveryMs)}${bound}`
 }

@@ -17,6 +17,8 @@ export interface WindowResult {
   readonly grantsBefore: number
   readonly losses: number
   readonly refused: number
+  /** How often a probe was told that the store is down. */
+  readonly unavailable: number
   /** The longest time without any grant. */
   readonly gapMs: number
   readonly recoveryMs: number
@@ -27,6 +29,7 @@ interface Moments {
   readonly grantsAt: readonly number[]
   readonly lossesAt: readonly number[]
   readonly refusalsAt: readonly number[]
+  readonly unavailableAt: readonly number[]
 }
 
 /** What happened in each window. Processes report late, so it is called when they have ended. */
@@ -41,6 +44,7 @@ export function measured(windows: readonly Window[], moments: Moments): WindowRe
       grantsBefore: within(during, from, to).length,
       losses: within(moments.lossesAt, from, recoveredAt).length,
       refused: within(moments.refusalsAt, from, recoveredAt).length,
+      unavailable: within(moments.unavailableAt, from, recoveredAt).length,
       gapMs: ms(longestGap([from, ...during, recoveredAt])),
       recoveryMs: ms(recoveredAt - to),
       boundMs,

@@ -25,7 +25,12 @@ const STALE_TRIES = 40
 const REGISTER_SHARE = 0.01
 const TURN_SHARE = 0.2
 const LONGEST_PAUSE_MS = 50
-const EXPECTED = ['STORE_UNAVAILABLE', 'HOLD_LOST', 'ACQUIRE_TIMEOUT']
+const EXPECTED = ['STORE_UNAVAILABLE', 'HOLD_LOST']
+/** A probe takes a lock of its own so often, and must be answered in time. */
+const PROBE_EVERY_MS = 100
+const PROBE_TIMEOUT_MS = 1000
+const PROBE_GRACE_MS = 500
+const TICK_MS = 20
 
 let isOver = false
 let endedAt = 0
@@ -34,7 +39,11 @@ const endings = []
 let lastHold = 0
 let lastAsked = 0
 const asked = new Map()
+/** The holds that are not over, with the last moment at which each was seen to be valid. */
+const held = new Map()
 let news = nothing()
+/** How long this process has stood still. */
+let lateUs = 0
 process.on('message', (message) => {
   if (message === 'end') {
     isOver = true
@@ -45,23 +54,25 @@ process.on('message', (message) => {
 // Also where the run was ended from outside.
 process.once('disconnect', () => process.exit())
 
-const clients = await Promise.all(Array.from({ length: task.clients }, open))
+const clients = await Promise.all(Array.from({ length: task.clients }, () => open()))
 const sending = setInterval(send, SEND_MS)
 process.send({ isReady: true })
+const probing = probe()
 await Promise.all(clients.flatMap((client, index) => loops.flatMap((loop) => tasksOf(client, index, loop))))
+await probing
 clearInterval(sending)
 await Promise.all(clients.map((client) => client.close({ drain: 0 })))
-process.send(news, () => process.disconnect())
+process.send({ ...news, seen: [] }, () => process.disconnect())
 
 function nothing() {
-  return { records: [], lossesAt: [], failures: 0, odd: [] }
+  return { records: [], lossesAt: [], unavailableAt: [], failures: 0, odd: [] }
 }
 
 /** The server may be down when this process starts. */
-async function open() {
+async function open(storeTimeout = '5s') {
   for (;;) {
     try {
-      const options = { storeTimeout: '5s' }
+      const options = { storeTimeout }
       if (!task.members) return await Holdfast.open(task.url, options)
       const { quorum } = await import('holdfast/quorum')
       const members = membersOf(task.members, await storesOf(task.members), 3)
@@ -81,9 +92,45 @@ async function storesOf(urls) {
 }
 
 function send(question) {
-  if (!question && news.records.length + news.failures + news.odd.length === 0) return
-  process.send(question ? { ...news, question } : news)
+  const count = news.records.length + news.failures + news.odd.length + news.unavailableAt.length
+  if (!question && count + held.size === 0) return
+  process.send({ ...news, seen: [...held], ...(question && { question }) })
   news = nothing()
+}
+
+/** A store that is down must be told in time, and as that. */
+async function probe() {
+  const ticking = tick()
+  const client = await open(PROBE_TIMEOUT_MS)
+  const lock = client.mutex(`probe-${worker}`)
+  while (!isOver) {
+    const [from, lateBefore] = [now(), lateUs]
+    try {
+      const hold = await lock.tryAcquire({ lease: askedLeaseMs })
+      await hold?.release()
+    } catch (error) {
+      if (error.code === 'STORE_UNAVAILABLE') news.unavailableAt.push(now())
+      else note(error)
+    }
+    const tookUs = now() - from
+    // After a pause, its end may come before the tick that notices the pause.
+    await wait(PROBE_EVERY_MS)
+    const ms = (tookUs - (lateUs - lateBefore)) / 1000
+    // A try and a release.
+    if (ms > 2 * PROBE_TIMEOUT_MS + PROBE_GRACE_MS)
+      news.odd.push(`worker ${worker}: a probe took ${Math.round(ms)} ms`)
+  }
+  await client.close({ drain: 0 })
+  await ticking
+}
+
+async function tick() {
+  for (let at = now(); !isOver; ) {
+    await wait(TICK_MS)
+    const before = at
+    at = now()
+    lateUs += Math.max(0, at - before - TICK_MS * 1000)
+  }
 }
 
 function note(error) {
@@ -139,12 +186,12 @@ async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits,
   const id = `${worker}/${++lastHold}`
   const to = now()
   // Without a look at which it was valid, nothing is known but that it was granted.
-  let seenAt = from
+  held.set(id, from)
   const look = () => {
     // In this order: a pause in between makes the hold end earlier.
     const at = now()
     if (!hold.isValid) return false
-    seenAt = at
+    held.set(id, at)
     return true
   }
   look()
@@ -158,11 +205,13 @@ async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits,
     // Valid or not: the guard decides.
     await write('last')
   } else if (Math.random() < TURN_SHARE) await turn()
-  const isReleased = look() ? await released(hold) : false
-  end(id, seenAt, isReleased ? now() : null)
+  const isValid = look()
+  const isReleased = isValid ? await released(hold) : false
+  end(id, isReleased ? now() : null)
   if (isReleased === false) news.lossesAt.push(now())
   if (!isReleased) {
-    await Promise.allSettled([hold.release(), writeWhenLost(write)])
+    const [late] = await Promise.allSettled([hold.release(), writeWhenLost(write)])
+    if (!isValid && late.value) news.odd.push(`worker ${worker}: ${id} was lost, and its release gave true`)
     return
   }
   if (Math.random() > LATE_WRITES) return
@@ -180,8 +229,9 @@ async function released(hold) {
   }
 }
 
-function end(hold, from, to) {
-  news.records.push({ type: 'end', hold, from, to })
+function end(hold, to) {
+  news.records.push({ type: 'end', hold, from: held.get(hold), to })
+  held.delete(hold)
 }
 
 async function stay(isLong, look) {

@@ -79,10 +79,11 @@ function joined(one, next) {
   }
 }
 
-/** The records of runs, which a run adds to, do not make it another state. */
-function head() {
+/** The commit. The records of runs, which a run adds to, do not make it another state. */
+export function head() {
   const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim()
-  const isDirty = git('status', '--porcelain', '--', 'src', 'scripts') !== ''
+  const isDirty =
+    git('status', '--porcelain', '--', 'src', 'scripts', 'proof', 'test', ':!proof/results') !== ''
   return `${git('rev-parse', '--short', 'HEAD')}${isDirty ? '-dirty' : ''}`
 }
 

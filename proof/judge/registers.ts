@@ -44,9 +44,26 @@ function acceptedIn(records: readonly CallRecord[]): Accepted[] {
     const seenAt = record.type === 'write' ? readAt.get(record.value) : undefined
     if (!isUnknown(record)) {
       if (record.isAccepted) accepted.push({ record, fence, from, to: to ?? from })
-    } else if (seenAt !== undefined && seenAt >= from) accepted.push({ record, fence, from, to: seenAt })
+    } else if (seenAt !== undefined && seenAt >= from)
+      accepted.push({ record, fence, from: earliestOf(record, records), to: seenAt })
   }
   return accepted.toSorted((a, b) => a.fence - b.fence || a.from - b.from)
+}
+
+/** A write without an answer that was read: after the writes of its hold that the read came after. */
+function earliestOf(write: CallRecord, records: readonly CallRecord[]): number {
+  const reads = records.filter(
+    (each) => each.type === 'read' && each.isAccepted && each.value === write.value,
+  )
+  const before = records.filter(
+    (each) =>
+      each.type === 'write' &&
+      each.fence === write.fence &&
+      each.isAccepted &&
+      each !== write &&
+      reads.some((read) => read.fence > each.fence || (each.to !== null && each.to <= read.from)),
+  )
+  return Math.max(write.from, ...before.map(({ from }) => from))
 }
 
 function isUnknown({ isAccepted, to }: CallRecord): boolean {
@@ -129,7 +146,10 @@ interface Raiser {
 
 /** In the order of fences. */
 function raisers(records: readonly CallRecord[], accepted: readonly Accepted[]): Raiser[] {
-  const unknown = records.filter(isUnknown).map(({ fence, from }) => ({ fence, from, isKnown: false }))
+  const seen = new Set(accepted.map(({ record }) => record))
+  const unknown = records
+    .filter((record) => isUnknown(record) && !seen.has(record) && !isUnseen(record, accepted))
+    .map(({ fence, from }) => ({ fence, from, isKnown: false }))
   const known = accepted.map(({ fence, from }) => ({ fence, from, isKnown: true }))
   let latest = 0
   const sorted = [...known, ...unknown]
@@ -146,14 +166,29 @@ function raisers(records: readonly CallRecord[], accepted: readonly Accepted[]):
   return sorted
 }
 
+/** A write that did not take effect: the next call that it would have come before is a read. */
+function isUnseen(record: CallRecord, accepted: readonly Accepted[]): boolean {
+  if (record.type === 'read') return false
+  const at = firstAbove(accepted, record.fence)
+  const isReplaced = accepted
+    .slice(firstAbove(accepted, record.fence - 1), at)
+    .some((same) => same.record.type === 'write' && same.to >= record.from)
+  return accepted[at]?.record.type === 'read' && !isReplaced
+}
+
 function earliestAbove(higher: readonly Raiser[], fence: number): number {
-  let [low, high] = [0, higher.length]
+  return higher[firstAbove(higher, fence)]?.earliest ?? Number.POSITIVE_INFINITY
+}
+
+/** The index of the first one with a higher fence. */
+function firstAbove(sorted: readonly { readonly fence: number }[], fence: number): number {
+  let [low, high] = [0, sorted.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((higher[middle]?.fence ?? 0) > fence) high = middle
+    if ((sorted[middle]?.fence ?? 0) > fence) high = middle
     else low = middle + 1
   }
-  return higher[low]?.earliest ?? Number.POSITIVE_INFINITY
+  return low
 }
 
 function name({ type, hold, fence }: CallRecord): string {

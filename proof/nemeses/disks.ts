@@ -10,8 +10,12 @@ export function slowDisk(disk: SlowDisk, leaseMs: number): Nemesis {
     hits: 'disk',
     lastsMs: 1.5 * leaseMs,
     async begin() {
+      const before = disk.delays
       disk.set(DELAY_MS)
-      return async () => disk.set(0)
+      return async () => {
+        disk.set(0)
+        return disk.delays - before
+      }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { dropPackets, packetLossAvailability } from '../../test/servers/packet-loss.js'
+import { dropPackets, type PacketLoss, packetLossAvailability } from '../../test/servers/packet-loss.js'
 import type { ProxyMode } from '../../test/servers/proxy.js'
 import type { Choice, Nemesis } from '../nemesis.js'
 import { resetConnections } from './servers.js'
@@ -24,11 +24,9 @@ export function packetNemeses(
     hits: 'network',
     lastsMs: 1.2 * leaseMs,
     async begin(_, choice) {
-      const cuts: { heal(): void }[] = []
+      const cuts: PacketLoss[] = []
       for (const port of await ports(choice)) cuts.push(await dropPackets(port, share, undefined, direction))
-      return async () => {
-        for (const cut of cuts) cut.heal()
-      }
+      return async () => cuts.reduce((count, cut) => count + cut.heal(), 0)
     },
   })
   const reset: Nemesis = {
@@ -37,8 +35,15 @@ export function packetNemeses(
     lastsMs: leaseMs,
     async begin(_, choice) {
       const all = await ports(choice)
-      const resetting = setInterval(() => all.forEach(resetConnections), leaseMs / 10)
-      return async () => clearInterval(resetting)
+      let count = 0
+      const reset = (port: number): void => {
+        count += resetConnections(port)
+      }
+      const resetting = setInterval(() => all.forEach(reset), leaseMs / 10)
+      return async () => {
+        clearInterval(resetting)
+        return count
+      }
     },
   }
   if (packetLossAvailability() !== null) return [reset]

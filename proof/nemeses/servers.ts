@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import type { Server } from '../../test/servers/server.js'
 import type { WallClock } from '../../test/servers/wall-clock.js'
 import type { Choice, Nemesis } from '../nemesis.js'
-import { DRIFT_PPM } from './clients.js'
+import { clockDrifts } from './clients.js'
 
 /** Gives the servers that a fault hits. */
 export type Targets = (choice: Choice) => Promise<readonly Server[]>
@@ -63,7 +63,7 @@ export function forgetfulServers(of: string, leaseMs: number, targets: Targets, 
 
 /** Of servers that were started with this clock. */
 export function serverClocks(of: string, clock: WallClock, leaseMs: number, excuse: string): Nemesis[] {
-  return [...serverClockJumps(of, clock, leaseMs, excuse), serverClockDrift(of, clock, leaseMs)]
+  return [...serverClockJumps(of, clock, leaseMs, excuse), ...serverClockDrifts(of, clock, leaseMs)]
 }
 
 /** The clock stays where it was set: setting it right would be the other jump. */
@@ -83,16 +83,8 @@ function serverClockJumps(of: string, clock: WallClock, leaseMs: number, excuse:
   return [jump(`clock of ${of} set back by an hour`, -3600), jump(`clock of ${of} set ahead by a minute`, 60)]
 }
 
-export function serverClockDrift(of: string, clock: WallClock, leaseMs: number): Nemesis {
-  return {
-    name: `clock of ${of} runs fast or slow by 0.9 %`,
-    hits: 'clocks',
-    lastsMs: 2 * leaseMs,
-    async begin(_, choice) {
-      clock.drift(choice.one([DRIFT_PPM, -DRIFT_PPM]))
-      return async () => clock.drift(0)
-    },
-  }
+export function serverClockDrifts(of: string, clock: WallClock, leaseMs: number): Nemesis[] {
+  return clockDrifts(`clock of ${of} runs`, clock, leaseMs)
 }
 
 /** Existing connections work; nobody can make a new one. */
@@ -112,6 +104,9 @@ export function withoutDescriptors(of: string, leaseMs: number, targets: Targets
   }
 }
 
-export function resetConnections(port: number): void {
-  execFileSync('ss', ['-K', 'dst', '127.0.0.1', 'dport', '=', String(port)], { stdio: 'ignore' })
+/** How many connections there were: a line for each, after the heading. */
+export function resetConnections(port: number): number {
+  const args = ['-K', 'dst', '127.0.0.1', 'dport', '=', String(port)]
+  const lines = execFileSync('ss', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  return lines.trim().split('\n').length - 1
 }

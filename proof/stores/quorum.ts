@@ -7,7 +7,7 @@ import {
   forgetfulServers,
   killedServers,
   pausedServers,
-  serverClockDrift,
+  serverClockDrifts,
   type Targets,
 } from '../nemeses/servers.js'
 import { shuffled } from '../nemesis.js'
@@ -77,7 +77,7 @@ function quorumOf(kinds: readonly MemberKind[], { name, title, setup, minority }
           ...proxyNemeses(LEASE_MS),
           ...packetNemeses(LEASE_MS, async (choice) => (await few(choice)).map(({ port }) => port)),
           ...(canMove ? clientClocks(clock, LEASE_MS) : []),
-          ...(canMove ? [serverClockDrift('one member', memberClock, LEASE_MS)] : []),
+          ...(canMove ? serverClockDrifts('one member', memberClock, LEASE_MS) : []),
         ],
         async wayOf(worker) {
           const ways = await servers.ways()

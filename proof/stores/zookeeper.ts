@@ -18,7 +18,8 @@ export const zookeeper = singleServer({
   name: 'zookeeper',
   title: 'ZooKeeper, one server',
   setup: 'one server',
-  startServer: (_, disk) => startZooKeeper(disk ? { disk } : {}),
+  // It syncs its log, so that a slow disk can be felt.
+  startServer: (_, disk) => startZooKeeper({ config: { forceSync: 'yes' }, ...(disk && { disk }) }),
   usesDisk: true,
   urlAt: urlOf,
   more: (targets, leaseMs) => [killedServers(THE_SERVER, leaseMs, targets)],

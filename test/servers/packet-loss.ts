@@ -18,6 +18,11 @@ export function packetLossAvailability(): string | null {
   }
 }
 
+export interface PacketLoss {
+  /** Ends it. Returns how many packets were dropped. */
+  heal(): number
+}
+
 /**
  * Drops packets to and from a port of this machine at random: `0.3` is three in ten, `1` is all of
  * them. With `peerPort`, only those of the connection with that port at its other end. `way`: only
@@ -29,7 +34,7 @@ export async function dropPackets(
   probability: number,
   peerPort?: number,
   way: keyof typeof SIDES = 'both',
-): Promise<{ heal(): void }> {
+): Promise<PacketLoss> {
   const rules = SIDES[way].map((side) => [
     'INPUT',
     ...['-i', 'lo', '-p', 'tcp', side, String(port)],
@@ -37,7 +42,7 @@ export async function dropPackets(
     ...(probability < 1 ? ['-m', 'statistic', '--mode', 'random', '--probability', String(probability)] : []),
     ...['-j', 'DROP'],
   ])
-  const heals: (() => void)[] = []
+  const heals: (() => number)[] = []
   for (const rule of rules) {
     const { child, revoke } = runWithWill(
       ['iptables', '-w', '-I', ...rule],
@@ -46,13 +51,21 @@ export async function dropPackets(
     const [code] = await once(child, 'exit')
     if (code !== 0) throw new Error(`iptables ended with ${code}`)
     heals.push(() => {
+      const count = droppedBy(rule)
       execFileSync('iptables', ['-w', '-D', ...rule])
       revoke()
+      return count
     })
   }
-  return {
-    heal() {
-      for (const heal of heals.splice(0)) heal()
-    },
-  }
+  return { heal: () => heals.splice(0).reduce((count, heal) => count + heal(), 0) }
+}
+
+/** `iptables -v -S` writes the ports of a rule in its own order, and `-c PACKETS BYTES` behind them. */
+function droppedBy(rule: readonly string[]): number {
+  const ports = ['--sport', '--dport'].flatMap((side) =>
+    rule.includes(side) ? [side, rule[rule.indexOf(side) + 1]] : [],
+  )
+  const line = new RegExp(`-m tcp ${ports.join(' ')} (?:-m .*)?-c (\\d+) `)
+  const rules = execFileSync('iptables', ['-w', '-v', '-S', 'INPUT'], { encoding: 'utf8' })
+  return Number(line.exec(rules)?.[1] ?? 0)
 }

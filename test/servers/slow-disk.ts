@@ -1,4 +1,14 @@
-import { chmodSync, closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compile, type Preload } from './preload.js'
@@ -12,7 +22,8 @@ export class SlowDisk implements Preload {
   constructor() {
     // PostgreSQL runs as a user of its own.
     chmodSync(this.#folder, 0o755)
-    this.set(0)
+    writeFileSync(this.#file, new BigInt64Array(2))
+    chmodSync(this.#file, 0o666)
     this.obstacle = compile('slow-disk.c', this.#library)
   }
 
@@ -22,9 +33,14 @@ export class SlowDisk implements Preload {
 
   /** Each sync takes so much longer, in running processes as well. */
   set(delayMs: number): void {
-    const file = openSync(this.#file, constants.O_RDWR | constants.O_CREAT)
+    const file = openSync(this.#file, constants.O_RDWR)
     writeSync(file, BigInt64Array.of(BigInt(1000 * delayMs)), 0, 8, 0)
     closeSync(file)
+  }
+
+  /** How many syncs took longer so far. */
+  get delays(): number {
+    return Number(readFileSync(this.#file).readBigInt64LE(8))
   }
 
   /** Removes its files. The processes that use it have to end first. */

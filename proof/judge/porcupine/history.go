@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// Nanoseconds: the microseconds of the records, with room between two of them.
+// Picoseconds since the first record: its microseconds, with room for a million moments between two of
+// them. Since the machine was started, they would be too many after three months.
 type moment int64
 
 const never moment = math.MaxInt64
@@ -42,7 +43,7 @@ func (r *record) to() moment {
 	return toMoment(*r.To)
 }
 
-func toMoment(us float64) moment { return moment(math.Round(us * 1000)) }
+func toMoment(us float64) moment { return moment(math.Round(us * 1e6)) }
 
 // A hold: how it began and, if that is known, how it ended.
 type hold struct {
@@ -66,7 +67,7 @@ func readHistory(path string) (*history, error) {
 	}
 	run := &history{locks: map[string][]*hold{}, registers: map[string][]*record{}}
 	holds := map[string]*hold{}
-	var ends []*record
+	var all, ends, faults []*record
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<24)
 	for number := 1; lines.Scan(); number++ {
@@ -78,6 +79,7 @@ func readHistory(path string) (*history, error) {
 		if err := json.Unmarshal(line, each); err != nil {
 			return nil, fmt.Errorf("line %d is no record: %w", number, err)
 		}
+		all = append(all, each)
 		switch each.Type {
 		case "acquire":
 			if holds[each.Hold] != nil {
@@ -93,10 +95,14 @@ func readHistory(path string) (*history, error) {
 			}
 			run.addCall(each)
 		case "fault":
-			run.healedAt = max(run.healedAt, each.to())
+			faults = append(faults, each)
 		default:
 			return nil, fmt.Errorf("line %d has the unknown type %q", number, each.Type)
 		}
+	}
+	startAtFirst(all)
+	for _, each := range faults {
+		run.healedAt = max(run.healedAt, each.to())
 	}
 	for _, end := range ends {
 		ended := holds[end.Hold]
@@ -106,6 +112,22 @@ func readHistory(path string) (*history, error) {
 		ended.ended = end
 	}
 	return run, lines.Err()
+}
+
+// Makes all times those since the first one.
+func startAtFirst(records []*record) {
+	first := math.Inf(1)
+	for _, each := range records {
+		first = min(first, each.From)
+	}
+	for _, each := range records {
+		each.From -= first
+		for _, later := range []*float64{each.To, each.WaitedUntil} {
+			if later != nil {
+				*later -= first
+			}
+		}
+	}
 }
 
 func (run *history) addHold(lock string, added *hold) {

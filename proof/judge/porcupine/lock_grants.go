@@ -29,10 +29,13 @@ func narrowedGrants(holds []*hold) map[*hold]span {
 		for index := first; index < last; index++ {
 			bounds[index].from = chosen(fenced[index].isExclusive(), ended, endedExclusive)
 		}
-		for _, each := range fenced[first:last] {
-			ended = max(ended, each.endsFrom())
+		for index, each := range fenced[first:last] {
+			// A moment later than each of these, also where all of them may have begun at once: then the
+			// search tries them in their order.
+			over := max(each.endsFrom(), each.acquired.from()+1, bounds[first+index].from+1)
+			ended = max(ended, over)
 			if each.isExclusive() {
-				endedExclusive = max(endedExclusive, each.endsFrom())
+				endedExclusive = max(endedExclusive, over)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ func lockParts(holds []*hold, healedAt, patience moment) []part {
 		grant, endsFrom := grants[each], each.endsFrom()
 		events = append(events,
 			lockEvent{lockInput{take, each}, each.records(), grant.from, grant.to, grant.to},
-			lockEvent{lockInput{giveBack, each}, each.records(), endsFrom, each.endsBy(patience), max(endsFrom, grant.to)})
+			lockEvent{lockInput{giveBack, each}, each.records(), max(endsFrom, grant.from), each.endsBy(patience), max(endsFrom, grant.to)})
 		// It may have come and gone before its holder heard of it: on which side is not known.
 		if endsFrom < grant.to {
 			uncut = append(uncut, span{max(endsFrom, grant.from), grant.to})

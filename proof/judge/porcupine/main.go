@@ -54,7 +54,7 @@ func main() {
 		fail(err.Error())
 	}
 	timeout := time.Duration(*timeoutMs * float64(time.Millisecond))
-	result := judge(run, moment(*patienceMs*1e6), timeout)
+	result := judge(run, moment(*patienceMs*1e9), timeout)
 	printed, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		fail(err.Error())
