@@ -37,7 +37,7 @@ export const shared = {
   setupFiles: [endWithRun],
   // Real processes, real kills: each file gets a process of its own.
   pool: 'forks' as const,
-  maxConcurrency: 8,
+  maxConcurrency: 12,
   // Only what hangs takes so long, also on a machine that others use.
   testTimeout: 180_000,
   hookTimeout: 300_000,
@@ -63,7 +63,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...BUSY, ...DEMANDING],
           // They mostly wait: for leases, for other processes. More of them starve each other.
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },
@@ -73,7 +73,7 @@ export default defineConfig({
           name: 'demanding',
           include: DEMANDING,
           maxConcurrency: 4,
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },
