@@ -12,6 +12,7 @@ import { noTinyDisk, TinyDisk } from '../faults/tiny-disk.js'
 import { describeOn } from '../servers/availability.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
 import { WallClock } from '../servers/wall-clock.js'
+import { openPgPool } from './postgres/pools.js'
 
 const FROZEN = fileURLToPath(new URL('postgres/frozen.mjs', import.meta.url))
 
@@ -179,7 +180,7 @@ describeOn('postgres', 'the PostgreSQL store, in trouble', () => {
 
   it('ends its connections to a server that has become read-only, as after a failover', async () => {
     const server = await start()
-    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const pool = openPgPool(server.url, 1)
     const connection = postgres(pool).connect({ id: 'client', space: 'space', push: () => {} })
     endings.push(
       () => pool.end(),
