@@ -70,12 +70,14 @@ export class EtcdClaim implements SessionClaim {
     return jumpRevision > 0 && this.fence < firstFence(jumpRevision)
   }
 
-  /** Whether others wait for it; undefined: the line was not read for the present call. */
+  /**
+   * Whether others wait for it; undefined: the line was not read for the present call, and the copy
+   * may show waiters that have left.
+   */
   takeWanted(): boolean | undefined {
-    const { isWanted } = this.line
-    const isKnown = this.isFresh || isWanted
+    const isWanted = this.isFresh ? this.line.isWanted : undefined
     this.isFresh = false
-    return isKnown ? isWanted : undefined
+    return isWanted
   }
 
   isAlive(now: number): boolean {
