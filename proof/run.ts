@@ -115,7 +115,7 @@ class Campaign {
   readonly #crowd: Crowd
   readonly #options: RunOptions
   readonly #random: () => number
-  readonly #startedAt = now()
+  #startedAt = 0
 
   constructor(crowd: Crowd, options: RunOptions) {
     this.#crowd = crowd
@@ -125,6 +125,7 @@ class Campaign {
 
   /** In the end, everybody must be granted the locks that are held for long, too. */
   async run(nemeses: readonly Nemesis[]): Promise<void> {
+    this.#startedAt = now()
     await this.#windows(nemeses)
     if (this.stranded.length > 0) return
     this.#crowd.healed({ isLongToo: true })
