@@ -51,7 +51,7 @@ export const endingCases: readonly CaseSpec[] = [
       await worker.call('queue', 'door', 3, { lease: LONG_MS }, 0)
       await scene.waiting('door', 3)
       await worker.call('close')
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
       await worker.letGo()
       assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },
@@ -104,8 +104,7 @@ export const endingCases: readonly CaseSpec[] = [
       )
       await worker.call('close')
       await Promise.all(waits)
-      for (const name of ['a', 'b', 'c', 'barrier:phase', 'election:boss'])
-        assert.equal(await scene.line(name), undefined)
+      for (const name of ['a', 'b', 'c', 'barrier:phase', 'election:boss']) await scene.empty(name)
       await worker.letGo()
       assert.deepEqual(await inTime('its end', worker.exited), { code: 0, signal: null })
     },

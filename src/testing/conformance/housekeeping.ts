@@ -25,7 +25,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       for (const waiter of await Promise.all(waiters))
         assert.equal('error' in waiter && (waiter.error as { code?: string }).code, 'CLOSED')
       await inTime('close', closing)
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
       assert.equal(hold.isValid, false)
       assert.equal(signal.aborted, true)
       assert.equal(await hold.release(), false)
@@ -96,7 +96,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       assert.ok(signals.every(({ aborted }) => !aborted))
       await inTime('close', Promise.all([closing, locks.close({ drain: 10 })]))
       await Promise.all(runs)
-      for (const name of ['a', 'b']) assert.equal(await scene.line(name), undefined)
+      for (const name of ['a', 'b']) await scene.empty(name)
     },
   },
   {
@@ -123,7 +123,7 @@ export const housekeepingCases: readonly CaseSpec[] = [
       )
       await rejectsWith('HOLD_LOST', run)
       await other
-      for (const name of ['door', 'other']) assert.equal(await scene.line(name), undefined)
+      for (const name of ['door', 'other']) await scene.empty(name)
     },
   },
   {

@@ -53,7 +53,7 @@ export const multiLockCases: readonly CaseSpec[] = [
       const all = scene.client().all(['a', 'b', 'c'])
       assert.equal(await all.tryAcquire(), null)
       await rejectsWith('ACQUIRE_TIMEOUT', all.acquire({ wait: 0 }))
-      assert.deepEqual([await scene.line('a'), await scene.line('c')], [undefined, undefined])
+      for (const name of ['a', 'c']) await scene.empty(name)
       const startedAt = now()
       await rejectsWith('ACQUIRE_TIMEOUT', all.acquire({ wait: 150, lease }))
       assert.ok(now() - startedAt >= 150)
@@ -258,7 +258,7 @@ export const multiLockCases: readonly CaseSpec[] = [
         call.method === 'release' && call.about === 'b' ? Promise.reject(new TypeError('broken')) : go()
       const error = await rejectsWith('STORE_UNAVAILABLE', hold.release())
       assert.match(error.message, /broken/)
-      assert.deepEqual([await scene.line('a'), await scene.line('c')], [undefined, undefined])
+      for (const name of ['a', 'c']) await scene.empty(name)
       assert.equal((await scene.line('b'))?.holders.length, 1)
       await rejectsWith('STORE_UNAVAILABLE', hold.release())
     },

@@ -22,7 +22,7 @@ export const ownerCases: readonly CaseSpec[] = [
       assert.equal(second?.isValid, true)
       assert.equal(await door.tryAcquire(), null)
       assert.equal(await second?.release(), true)
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {
@@ -54,7 +54,7 @@ export const ownerCases: readonly CaseSpec[] = [
       const claims = store.calls.filter(({ method }) => method === 'claim')
       assert.equal(new Set(claims.map(({ about }) => (about as ClaimRequest).id)).size, 1)
       for (const hold of holds) assert.equal(await hold.release(), true)
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {
@@ -72,7 +72,7 @@ export const ownerCases: readonly CaseSpec[] = [
         assert.equal(second.isValid, true, 'the hold that was given out is over')
         assert.equal((await scene.line('door'))?.holders[0]?.fence, second.fence)
         assert.equal(await second.release(), true)
-        assert.equal(await scene.line('door'), undefined)
+        await scene.empty('door')
       }
     },
   },

@@ -26,7 +26,7 @@ export const reentryCases: readonly CaseSpec[] = [
         assert.equal(await scene.lock('door').tryAcquire(), null)
         assert.equal(outer.isValid, true)
       })
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {
@@ -37,7 +37,7 @@ export const reentryCases: readonly CaseSpec[] = [
       const descend = (depth: number): Promise<number> =>
         door.run(async () => (depth === 0 ? 0 : 1 + (await descend(depth - 1))))
       assert.equal(await inTime('200 levels', descend(200)), 200)
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {
@@ -83,7 +83,7 @@ export const reentryCases: readonly CaseSpec[] = [
         await sibling
         await door.run(async () => {})
       })
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {
@@ -139,7 +139,7 @@ export const reentryCases: readonly CaseSpec[] = [
         nested.push(scene.lock('door').run(work))
       }
       await inTime('the nested runs', Promise.all(nested))
-      assert.equal(await scene.line('door'), undefined)
+      await scene.empty('door')
     },
   },
   {

@@ -234,7 +234,10 @@ export class Scene {
     })
   }
 
-  /** Resolves when nobody holds or waits. */
+  /**
+   * Resolves when nobody holds or waits. A quorum may show for a moment what a slow member has
+   * still to give back.
+   */
   async empty(name: string): Promise<void> {
     await eventually(`nobody in the line of ${name}`, async () => (await this.line(name)) === undefined)
   }

@@ -28,7 +28,7 @@ export const upgradeCases: readonly CaseSpec[] = [
         assert.equal(hold.isValid, true)
         await config.read.run((again) => assert.equal(again.fence, hold.fence))
       })
-      assert.equal(await scene.line('config'), undefined)
+      await scene.empty('config')
     },
   },
   {
@@ -80,7 +80,7 @@ export const upgradeCases: readonly CaseSpec[] = [
         assert.equal(store.calls.length, calls)
         assert.equal(await scene.client().readWrite('config').read.tryAcquire(), null)
       })
-      assert.equal(await scene.line('config'), undefined)
+      await scene.empty('config')
     },
   },
   {
