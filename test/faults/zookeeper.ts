@@ -46,9 +46,14 @@ export class ZooKeeperCrowd extends Crowd {
     await judged(this)
     const zk = new ZooKeeperClient(servers)
     try {
-      await eventually('no session but those of the survivor and ours', async () => {
+      const left = async (): Promise<string[]> => {
         await zk.sync()
-        return (await Promise.all(RESOURCES.map((name) => nodesOf(zk, name)))).flat().length === 0
+        return (await Promise.all(RESOURCES.map((name) => nodesOf(zk, name)))).flat()
+      }
+      const isEmpty = async (): Promise<boolean> => (await left()).length === 0
+      await eventually('no session but those of the survivor and ours', isEmpty).catch(async (error) => {
+        const [survivor] = await nodesOf(zk, 'survivor')
+        throw new Error(`${error.message}; left: ${await left()}; survivor: ${survivor}`)
       })
       expect((await nodesOf(zk, 'survivor')).length).toBe(1)
     } finally {
@@ -76,8 +81,15 @@ export async function serving(ensemble: ZooKeeperEnsemble, count: number): Promi
   await eventually(`${count} servers`, async () => (await ensemble.serving()).length >= count, 60_000)
 }
 
+/** The nodes of a line, each with its session. */
 async function nodesOf(zk: ZooKeeperClient, name: string): Promise<string[]> {
   const path = `/holdfast/default/lines/${name}`
   const { stat } = await zk.exists(path)
-  return stat ? (await zk.getChildren(path)).children : []
+  const { children } = stat ? await zk.getChildren(path) : { children: [] }
+  return Promise.all(
+    children.map(async (child) => {
+      const { stat: found } = await zk.exists(`${path}/${child}`)
+      return `${name}/${child} of ${found?.ephemeralOwner.toString(16)}`
+    }),
+  )
 }
