@@ -46,14 +46,11 @@ export class ZooKeeperCrowd extends Crowd {
     await judged(this)
     const zk = new ZooKeeperClient(servers)
     try {
-      const left = async (): Promise<string[]> => {
-        await zk.sync()
-        return (await Promise.all(RESOURCES.map((name) => nodesOf(zk, name)))).flat()
-      }
-      const isEmpty = async (): Promise<boolean> => (await left()).length === 0
+      const isEmpty = async (): Promise<boolean> => (await leftAt(zk)).length === 0
       await eventually('no session but those of the survivor and ours', isEmpty).catch(async (error) => {
-        const [survivor] = await nodesOf(zk, 'survivor')
-        throw new Error(`${error.message}; left: ${await left()}; survivor: ${survivor}`)
+        throw new Error(
+          `${error.message}; survivor: ${await nodesOf(zk, 'survivor')}; ${await allLeft(servers)}`,
+        )
       })
       expect((await nodesOf(zk, 'survivor')).length).toBe(1)
     } finally {
@@ -79,6 +76,24 @@ export async function serverOf(ensemble: ZooKeeperEnsemble, number: number): Pro
 
 export async function serving(ensemble: ZooKeeperEnsemble, count: number): Promise<void> {
   await eventually(`${count} servers`, async () => (await ensemble.serving()).length >= count, 60_000)
+}
+
+/** What each server shows: a node of an ended session on one of them only is not ours to remove. */
+async function allLeft(servers: string): Promise<string> {
+  const views = servers.split(',').map(async (server) => {
+    const zk = new ZooKeeperClient(server)
+    try {
+      return `left at ${server}: ${await leftAt(zk)}`
+    } finally {
+      await zk.close()
+    }
+  })
+  return (await Promise.all(views)).join('; ')
+}
+
+async function leftAt(zk: ZooKeeperClient): Promise<string[]> {
+  await zk.sync()
+  return (await Promise.all(RESOURCES.map((name) => nodesOf(zk, name)))).flat()
 }
 
 /** The nodes of a line, each with its session. */
