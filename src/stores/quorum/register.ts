@@ -183,7 +183,23 @@ function longer(a: number | null, b: number | null): number | null {
 
 function parse(state: StateValue | null): Seen {
   if (!state) return { cell: EMPTY, memberVersion: null }
-  return { cell: JSON.parse(state.value) as Cell, memberVersion: state.version }
+  // What a client without the quorum wrote is no vote. The version lets a write replace it.
+  return { cell: cellIn(state.value) ?? EMPTY, memberVersion: state.version }
+}
+
+/** null: no cell, but a state that was written without the quorum, or a damaged one. */
+function cellIn(text: string): Cell | null {
+  try {
+    const cell = JSON.parse(text)
+    const { promised, accepted, version, value, endsAt, keptMs } = cell
+    const isCell =
+      [promised, accepted, version].every(Number.isSafeInteger) &&
+      (value === null || typeof value === 'string') &&
+      [endsAt, keptMs].every((time) => time === null || typeof time === 'number')
+    return isCell ? cell : null
+  } catch {
+    return null
+  }
 }
 
 function newest(seen: Seens): Cell {
