@@ -30,6 +30,8 @@ export class Vote {
   /** The fences that beats have asked for, and no answer has shown yet. */
   #raising: number[] = []
   #askedAt = 0
+  /** How long a place in line was asked for. */
+  #presenceMs = 0
   #inLineAt = 0
 
   constructor(readonly member: Member) {}
@@ -44,7 +46,7 @@ export class Vote {
     )
   }
 
-  asked(nonce: string, now: number): void {
+  asked(nonce: string, presenceMs: number, now: number): void {
     this.state = 'asked'
     this.nonce = nonce
     this.fence = 0
@@ -54,6 +56,7 @@ export class Vote {
     this.place = null
     this.isWanted = undefined
     this.#askedAt = now
+    this.#presenceMs = presenceMs
     this.#inLineAt = now
   }
 
@@ -78,11 +81,11 @@ export class Vote {
   }
 
   /** The member has promoted the claim. A promotion does not refresh the waiter's deadline. */
-  promoted(fence: number, presenceMs: number, maxHoldMs: number | null): void {
+  promoted(fence: number, maxHoldMs: number | null): void {
     this.state = 'granted'
     this.#take(fence)
     this.isWanted = undefined
-    if (!this.place) this.until = trustedUntil(this.#askedAt, presenceMs)
+    if (!this.place) this.until = trustedUntil(this.#askedAt, this.#presenceMs)
     if (maxHoldMs !== null) this.until = Math.min(this.until, trustedUntil(this.#inLineAt, maxHoldMs))
   }
 

@@ -17,7 +17,7 @@ export const BUSY: ClaimReply = { status: 'refused', reason: 'busy' }
 /** Asks members for a claim, and counts what they answer and tell. */
 export class Voting {
   readonly votes: Votes
-  /** What to ask for. */
+  /** What the next members are asked for. */
   leaseMs: number
   presenceMs: number
   /** Why a member could not be asked. */
@@ -45,7 +45,7 @@ export class Voting {
     for (const { vote } of questions) {
       // An earlier call may have arrived although its answer did not.
       if (vote.state === 'failed') this.giveBack(vote)
-      vote.asked(context.newNonce(request.id), sentAt)
+      vote.asked(context.newNonce(request.id), this.presenceMs, sentAt)
     }
     // A member may answer within the call, and its answer may end the claim.
     for (const question of questions) if (question.vote.state === 'asked') this.#send(question, floor, sentAt)
@@ -127,7 +127,7 @@ export class Voting {
     if (vote.nonce !== nonce || this.#isOver) return false
     // A late one belongs to an earlier stay in line.
     if (vote.canBeGranted(fence) && this.#mayCount(vote)) {
-      vote.promoted(fence, this.presenceMs, this.#claim.request.maxHoldMs)
+      vote.promoted(fence, this.#claim.request.maxHoldMs)
       this.#claim.decide()
     }
     return true
