@@ -24,14 +24,24 @@ export interface Update {
   readonly retentionMs: number | null
 }
 
+/** What an update leaves for the next one of its key. */
+interface Left {
+  /** The value; undefined: unknown. */
+  readonly known: StateValue | null | undefined
+  /** Whether the store has just answered. */
+  readonly isAnswered: boolean
+}
+
+const UNKNOWN: Left = { known: undefined, isAnswered: false }
+
 type Change = (value: string | null) => Update | null | Promise<Update | null>
 
 /** Small versioned values beside the lines: updates by compare-and-set, and waits for a value. */
 export class States {
   readonly #context: StatesContext
   readonly #watches = new Map<string, StateWatch>()
-  /** By key: the last requested update, with the value after it; undefined if unknown. */
-  readonly #updates = new Map<string, Promise<StateValue | null | undefined>>()
+  /** By key: the last requested update. */
+  readonly #updates = new Map<string, Promise<Left>>()
   /** By key: the check whether the store answers. Callers whose waits end together share it. */
   readonly #probes = new Map<string, Promise<unknown>>()
   #noWaits: HoldfastError | null = null
@@ -54,9 +64,16 @@ export class States {
     if (this.#closed) throw this.#closed
     const deadline = this.#deadline()
     // One at a time within this client: no conflicts, and the next update need not read.
-    const last = this.#updates.get(key) ?? Promise.resolve(undefined)
-    const mine = last.then((known) => this.#update(key, change, deadline, known))
-    const tail = mine.catch(() => undefined)
+    const last = this.#updates.get(key) ?? Promise.resolve(UNKNOWN)
+    // A store that answered the one before was busy, not silent. Behind a failure the time goes on,
+    // so that all fail soon when the store is down.
+    const mine = last.then(({ known, isAnswered }) =>
+      this.#update(key, change, isAnswered ? this.#deadline() : deadline, known),
+    )
+    const tail = mine.then(
+      (known) => ({ known, isAnswered: true }),
+      (error) => ({ known: undefined, isAnswered: !isUnavailable(error) }),
+    )
     this.#updates.set(key, tail)
     try {
       return (await mine)?.value ?? null
@@ -142,7 +159,7 @@ export class States {
       .within(Math.min(HEALTHY_MS, calls.storeTimeoutMs), () => connection.read(key, false))
       .then(
         () => null,
-        (error) => (error instanceof HoldfastError && error.code !== 'STORE_UNAVAILABLE' ? null : error),
+        (error) => (error instanceof HoldfastError && !isUnavailable(error) ? null : error),
       )
       .finally(() => this.#probes.delete(key))
     this.#probes.set(key, probe)
@@ -208,4 +225,8 @@ export class States {
       return null
     }
   }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'STORE_UNAVAILABLE'
 }
