@@ -16,6 +16,7 @@ export interface GuardedRow {
   table: string
   /**
    * The columns that identify one row, with their values: its primary key, or another unique key.
+   * A value is a string, a number, a bigint, a boolean, null, a Date or a Uint8Array.
    */
   where: Readonly<Record<string, unknown>>
   /** The column with the newest fence: a 64-bit integer that may be NULL. Default `fence`. */
@@ -103,7 +104,7 @@ function whereRow(builder: StatementBuilder, row: GuardedRow): string {
   const conditions = columns.map(([name, value]) =>
     value === null
       ? `${builder.name(name)} IS NULL`
-      : `${builder.name(name)} = ${builder.value(defined(name, value))}`,
+      : `${builder.name(name)} = ${builder.value(single(name, defined(name, value)))}`,
   )
   return conditions.join(' AND ')
 }
@@ -115,4 +116,19 @@ function whereRow(builder: StatementBuilder, row: GuardedRow): string {
 function defined(name: string, value: unknown): unknown {
   if (value === undefined) throw invalid(`'${name}' is undefined; give a value, or null`)
   return value
+}
+
+/**
+ * Drivers of MySQL expand other objects into SQL: `{ id: { id: 1 } }` becomes ``id = `id` = 1``,
+ * which may be true for every row.
+ */
+function single(name: string, value: unknown): unknown {
+  const isSingle =
+    ['string', 'number', 'bigint', 'boolean'].includes(typeof value) ||
+    value instanceof Date ||
+    value instanceof Uint8Array
+  if (isSingle) return value
+  throw invalid(
+    `'${name}' in \`where\` must be a string, a number, a bigint, a boolean, null, a Date or a Uint8Array`,
+  )
 }
