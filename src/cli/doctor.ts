@@ -3,7 +3,7 @@ import { readArguments, STORE_OPTIONS } from './arguments.js'
 import { EXIT } from './exit-codes.js'
 import { usageError } from './failures.js'
 import { openLocks } from './store.js'
-import { table } from './table.js'
+import { printableJson, table } from './table.js'
 
 const OPTIONS = { ...STORE_OPTIONS, json: { type: 'boolean' }, strict: { type: 'boolean' } } as const
 /** The worst first. */
@@ -21,7 +21,7 @@ export async function doctor(args: string[]): Promise<number> {
     await locks.close()
   }
   findings.sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
-  process.stdout.write(`${values.json ? JSON.stringify(findings, null, 2) : asText(findings)}\n`)
+  process.stdout.write(`${values.json ? printableJson(findings, 2) : asText(findings)}\n`)
   const isReported = ({ level }: Finding): boolean =>
     level === 'fault' || (values.strict === true && level === 'risk')
   return findings.some(isReported) ? EXIT.findings : EXIT.ok

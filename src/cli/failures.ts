@@ -1,5 +1,6 @@
 import { type ErrorCode, HoldfastError } from '../base/errors.js'
 import { EXIT } from './exit-codes.js'
+import { printable } from './table.js'
 
 /** A failure that the user can fix: one line, an exit code, and what to do next. */
 export class CliError extends Error {
@@ -51,5 +52,5 @@ function oneLine(text: string): string {
 }
 
 export function say(message: string): void {
-  process.stderr.write(`holdfast: ${oneLine(message)}\n`)
+  process.stderr.write(`holdfast: ${printable(oneLine(message))}\n`)
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { EXIT } from './exit-codes.js'
 import { describeFailure, exitCodeOf, say, usageError } from './failures.js'
 import { helpFor } from './help.js'
+import { printableLines } from './table.js'
 import { hideSqliteWarning } from './warnings.js'
 
 type Command = (args: string[]) => Promise<number>
@@ -62,7 +64,7 @@ main(process.argv.slice(2)).then(
   },
   (error) => {
     say(describeFailure(error))
-    if (process.env['HOLDFAST_DEBUG'] === '1') console.error(error)
+    if (process.env['HOLDFAST_DEBUG'] === '1') process.stderr.write(`${printableLines(inspect(error))}\n`)
     process.exitCode = exitCodeOf(error)
   },
 )

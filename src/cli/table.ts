@@ -34,5 +34,10 @@ export function printable(text: string): string {
  * JSON that a terminal can show as well: JSON itself leaves some control characters as they are.
  */
 export function printableJson(value: unknown, indent = 0): string {
-  return JSON.stringify(value, null, indent).split('\n').map(printable).join('\n')
+  return printableLines(JSON.stringify(value, null, indent))
+}
+
+/** As `printable`, for a text that has lines. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n')
 }

@@ -135,7 +135,7 @@ class TopScreen {
     const nowMs = systemEnv.wallMs()
     const where = `${this.#choice.space ?? 'default'} of ${describeStore(this.#choice)}`
     const title = { text: printable(`holdfast top: ${where}`) }
-    if (!this.#resources) return [title, { text: this.#trouble ?? 'Asking the store …' }]
+    if (!this.#resources) return [title, { text: printable(this.#trouble ?? 'Asking the store …') }]
     const { held, waiting, longestWaitMs } = summaryOf(this.#resources, nowMs)
     const longest = longestWaitMs === null ? '' : `, longest wait ${formatMs(longestWaitMs)}`
     const state = `${held} held, ${waiting} waiting${longest}. Keys: q quit, j/k or arrows scroll`
