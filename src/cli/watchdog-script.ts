@@ -10,6 +10,9 @@
  * watchdog searches for the session leader that has the text in its environment. (The shell's
  * `read` drops the NULs between the variables.)
  *
+ * In some systems `sleep` takes no fractions. There it sleeps for whole seconds, rounded down, but
+ * at least one: a lease of less than a second must not end its command at once.
+ *
  * Process ids are reused. While one process of the session lives, the kernel does not reuse its id.
  * When all have ended and another process has it, its start time differs, and the watchdog ignores
  * it.
@@ -79,10 +82,13 @@ end() {
 }
 
 end_after() {
-  trap 'kill "$nap"; exit' TERM
-  sleep "$1" &
-  nap=$!
-  wait "$nap"
+  trap 'kill "$!"; exit' TERM
+  whole=\${1%.*}
+  [ "$whole" -gt 0 ] || whole=1
+  for seconds in "$1" "$whole"; do
+    sleep "$seconds" &
+    wait "$!" && break
+  done
   end
 }
 

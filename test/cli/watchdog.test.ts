@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
-import { expect, test } from 'vitest'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { startOf } from '../../src/cli/session.js'
 import { WATCHDOG_SCRIPT } from '../../src/cli/watchdog-script.js'
 import { loadDriver } from '../../src/drivers/sqlite.js'
 import { isBusy } from '../../src/drivers/sqlite-failures.js'
@@ -92,3 +94,42 @@ test.runIf(process.platform === 'linux')(
     await stranger.done
   },
 )
+
+describe.runIf(process.platform === 'linux')('where sleep takes no fractions of a second', () => {
+  /** A watchdog whose `sleep` is as strict as POSIX, and records what it is asked for. */
+  function strictWatchdog(bench: Bench) {
+    mkdirSync(bench.path('bin'))
+    const sleep = `#!/bin/sh
+      echo "$1 $$" >>'${bench.path('naps')}'
+      case $1 in *[!0-9]*) exit 2 ;; esac
+      exec /bin/sleep "$1"`
+    writeFileSync(`${bench.path('bin')}/sleep`, sleep, { mode: 0o755 })
+    const env = { PATH: `${bench.path('bin')}:/usr/bin:/bin` }
+    const watchdog = bench.start('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'watchdog', '0'], env)
+    const naps = (): { seconds: string; pid: number }[] =>
+      (existsSync(bench.path('naps')) ? readFileSync(bench.path('naps'), 'utf8') : '')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => line.split(' '))
+        .map(([seconds = '', pid]) => ({ seconds, pid: Number(pid) }))
+    return { watchdog, nap: (seconds: string) => naps().find((each) => each.seconds === seconds) }
+  }
+
+  test('the watchdog waits for whole seconds, and no longer than it has to', async () => {
+    const bench = new Bench()
+    const command = new Running(spawn('sleep', ['600'], { detached: true }))
+    const { watchdog, nap } = strictWatchdog(bench)
+    watchdog.type(`watch ${command.pid} ${startOf(command.pid)}\nalive 329.700\n`)
+    await until('the first nap', () => !isRunning(command.pid) || nap('329'))
+    watchdog.type('alive 328.200\n')
+    await until('the second nap', () => !isRunning(command.pid) || nap('328'))
+    expect(isRunning(command.pid)).toBe(true)
+    await until('the first nap is over', () => !isRunning(nap('329')?.pid ?? 0))
+    watchdog.type('alive 0.400\n')
+    await command.done
+    expect(nap('1')).toBeDefined()
+    await until('the second nap is over', () => !isRunning(nap('328')?.pid ?? 0))
+    watchdog.type('done\n')
+    expect((await watchdog.done).code).toBe(0)
+  })
+})
