@@ -117,6 +117,7 @@ describeOn('etcd', 'corners of the etcd store', () => {
     await server.ctl('put', 'config.pin', 'no capacity')
     const hold = await locks.mutex('config').acquire()
     expect(await listed(locks)).toEqual(['config'])
+    expect(await locks.spaces()).toEqual(['default'])
     await hold.release()
   })
 

@@ -137,10 +137,10 @@ export class EtcdAdmin {
     if (view) yield view
   }
 
-  /** One read for each space. */
+  /** One read for each space. On shared lines the space is not in the key. */
   async spaces(): Promise<string[]> {
-    const { root } = this.#space.names
-    if (root === null) return []
+    const { root, space: own } = this.#space.names
+    if (root === null) return [own]
     const spaces: string[] = []
     const end = prefixEnd(root)
     const start = Buffer.byteLength(root)

@@ -21,7 +21,8 @@ export interface EtcdNames {
    * The key of one client, which changes when its unanswered requests must not be done any more.
    */
   client(lease: string): string
-  /** What all spaces begin with; null: there are none in the names. */
+  readonly space: string
+  /** What all spaces begin with; null: there are none in the names of lines. */
   readonly root: string | null
 }
 
@@ -37,6 +38,7 @@ const CLAIM = /^[0-9a-f]{1,16}(-[0-9a-f]+)?$/
 interface NameRules {
   readonly lines: string
   readonly meta: string
+  readonly space: string
   readonly root: string | null
   encode(resource: string): string
   /** null: it is no name of a resource. */
@@ -46,14 +48,14 @@ interface NameRules {
 /** Our own: `holdfast/SPACE/lines/RESOURCE/LEASE-ATTEMPT`. */
 export function ownNames(root: string, space: string): EtcdNames {
   const base = `${root}${encode(space)}/`
-  return namesBy({ lines: `${base}lines/`, meta: base, root, encode, decode })
+  return namesBy({ lines: `${base}lines/`, meta: base, space, root, encode, decode })
 }
 
 /** A resource is the very name that `etcdctl lock` is given. */
 export function sharedNames(root: string, space: string): EtcdNames {
   const meta = `${DEFAULT_ROOT}${encode(space)}/`
   const own = (name: string): string | null => (BESIDE_LINES.test(`${root}${name}`) ? null : name)
-  return namesBy({ lines: root, meta, root: null, encode: (name) => name, decode: own })
+  return namesBy({ lines: root, meta, space, root: null, encode: (name) => name, decode: own })
 }
 
 /** The keys of one line. */
@@ -68,7 +70,7 @@ interface LineNames {
 /** The names of so many lines are kept, as most locks are taken again and again. */
 const MOST_KEPT = 1000
 
-function namesBy({ lines, meta, root, encode: toName, decode: toResource }: NameRules): EtcdNames {
+function namesBy({ lines, meta, space, root, encode: toName, decode: toResource }: NameRules): EtcdNames {
   const kept = new Map<string, LineNames>()
   const make = (resource: string): LineNames => {
     const line = `${lines}${toName(resource)}`
@@ -81,6 +83,7 @@ function namesBy({ lines, meta, root, encode: toName, decode: toResource }: Name
   const line = (resource: string): LineNames => kept.get(resource) ?? make(resource)
   return {
     lines,
+    space,
     root,
     states: `${meta}states/`,
     lineStart: (resource) => line(resource).start,
