@@ -104,7 +104,7 @@ const QUOTES: Readonly<Record<string, readonly string[]>> = {
   'docs/stores/mysql.md': [
     'has not answered for {stores/mysql/runner.ts SILENT_AFTER_MS s} seconds',
     'at least every {stores/shared/poll-interval.ts LONGEST_MS} ms',
-    'up to {stores/shared/poll-interval.ts LONGEST_MS_PER_CLIENT} ms for each process',
+    '{stores/shared/poll-interval.ts LONGEST_MS_PER_CLIENT} ms for each process',
     'within {database-locks/limits.ts ANSWER_MS s} seconds if `wait` is shorter',
     '`GET_LOCK(name, {database-locks/sessions/waiting-sessions.ts WAIT_MS s})`',
     'takes {database-locks/sessions/waiting-sessions.ts CROWDED_WAIT_MS s} seconds instead of {database-locks/sessions/waiting-sessions.ts WAIT_MS s}',
