@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import { type Dialect, quoteName, quoteTable } from './dialect.js'
@@ -125,8 +126,8 @@ function defined(name: string, value: unknown): unknown {
 function single(name: string, value: unknown): unknown {
   const isSingle =
     ['string', 'number', 'bigint', 'boolean'].includes(typeof value) ||
-    value instanceof Date ||
-    value instanceof Uint8Array
+    types.isDate(value) ||
+    types.isUint8Array(value)
   if (isSingle) return value
   throw invalid(
     `'${name}' in \`where\` must be a string, a number, a bigint, a boolean, null, a Date or a Uint8Array`,
