@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Env } from '../base/env.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { acquireTimeout, type Limits } from '../calls/limits.js'
+import { trustedUntil } from '../contract/validity.js'
 import type { Engine } from '../engine/engine.js'
 import { handOver } from '../engine/hand-over.js'
 import { type ApiContext, nameOf, nobodyIn, readDetail } from './api.js'
@@ -109,8 +110,8 @@ async function renew(call: HttpCall, { context }: Space): Promise<Response> {
     return connection.pulse([beat])
   })
   if (reply?.status !== 'held') throw lost(name)
-  // The store counts from a later moment, so the client stops believing first.
-  const leaseMs = reply.leaseMs - (env.now() - sentAt)
+  // The hold must end for the client first, also if the clock of the store runs faster.
+  const leaseMs = trustedUntil(sentAt, reply.leaseMs) - env.now()
   return json({ name, fence: reply.fence, ...leaseOf(env, leaseMs) })
 }
 

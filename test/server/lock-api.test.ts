@@ -11,7 +11,7 @@ import { startMariadb } from '../servers/mariadb.js'
 import { borrowPostgres } from '../servers/postgres.js'
 import { borrowRedis } from '../servers/redis.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
-import { stageOf, TOKEN } from './dashboards.js'
+import { stageOf, stoppedClock, TOKEN } from './dashboards.js'
 import { LockClient, lockApiCases } from './lock-api-cases.js'
 
 /** Each test has a space of its own. */
@@ -146,4 +146,14 @@ describe('a request', () => {
     await hold.release()
     expect((await waiting).status).toBe(201)
   })
+})
+
+it('a renewal, like a grant, takes the drift of the clocks off the lease', async () => {
+  const { view } = stageOf({ allowLocks: true }, memory(), { env: stoppedClock().env })
+  const client = new LockClient(view)
+  const { body: hold } = await client.acquire('a', { lease: '100s' })
+  expect(hold.leaseMs).toBeLessThanOrEqual(98_999)
+  const { body: renewed } = await client.renew('a', hold.token, { lease: '100s' })
+  expect(renewed.leaseMs).toBeLessThanOrEqual(98_999)
+  expect(renewed.leaseMs).toBeGreaterThan(98_000)
 })
