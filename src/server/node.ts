@@ -24,7 +24,7 @@ export async function bridge(
   outgoing.once('close', () => gone.abort())
   const { baseUrl } = incoming as FrameworkRequest
   const request = toRequest(incoming, gone.signal)
-  if (request === null) return void outgoing.writeHead(400).end()
+  if (request === null) return send(new Response(null, { status: 400 }), outgoing, gone.signal)
   const response = await handle(request, {
     address: incoming.socket.remoteAddress ?? null,
     mount: typeof baseUrl === 'string' ? baseUrl : null,
@@ -72,6 +72,8 @@ function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> | string 
 }
 
 async function send(response: Response, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
+  // Something else has answered already, such as the time limit of a framework.
+  if (outgoing.headersSent) return void response.body?.cancel().catch(() => {})
   outgoing.statusCode = response.status
   for (const [name, value] of response.headers) outgoing.setHeader(name, value)
   const reader = (response.body as NodeStream<Uint8Array> | null)?.getReader()
@@ -84,7 +86,7 @@ async function send(response: Response, outgoing: ServerResponse, gone: AbortSig
   outgoing.flushHeaders()
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
-    if (outgoing.destroyed) return
+    if (outgoing.destroyed || outgoing.writableEnded) return
     if (done || value === undefined) return void outgoing.end()
     if (!outgoing.write(value)) await drained(outgoing)
   }

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -11,7 +12,7 @@ import { startMariadb } from '../servers/mariadb.js'
 import { borrowPostgres } from '../servers/postgres.js'
 import { borrowRedis } from '../servers/redis.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
-import { stageOf, stoppedClock, TOKEN } from './dashboards.js'
+import { listen, stageOf, stoppedClock, TOKEN } from './dashboards.js'
 import { LockClient, lockApiCases } from './lock-api-cases.js'
 
 /** Each test has a space of its own. */
@@ -132,6 +133,30 @@ describe('a request', () => {
     await expect.poll(async () => (await client.line('a')).body.waitersTotal).toBe(1)
     leaving.abort()
     expect((await waiting).status).toBe(409)
+    await expect.poll(async () => (await client.line('a')).body.waitersTotal).toBe(0)
+    await hold.release()
+  })
+
+  it('leaves its place in line when something else has answered it', async () => {
+    const { view, locks } = stageOf({ allowLocks: true })
+    const client = new LockClient(view)
+    const hold = await locks.mutex('a').acquire()
+    let response: ServerResponse | undefined
+    let bridged: Promise<unknown> | undefined
+    const { url } = await listen((request, outgoing) => {
+      response = outgoing
+      bridged = view.node(request, outgoing).catch((error: unknown) => error)
+    })
+    const answer = fetch(`${url}/v1/locks/a`, {
+      method: 'POST',
+      body: '{"wait":"50s"}',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    })
+    await expect.poll(async () => (await client.line('a')).body.waitersTotal).toBe(1)
+    // As the time limit of a framework does.
+    response?.writeHead(503).end()
+    expect((await answer).status).toBe(503)
+    expect(await bridged).toBeUndefined()
     await expect.poll(async () => (await client.line('a')).body.waitersTotal).toBe(0)
     await hold.release()
   })

@@ -169,6 +169,29 @@ it('the bridge cuts a connection whose stream has failed, although it is not rea
   await expect.poll(() => isClosed).toBe(true)
 })
 
+it('the bridge writes no more after something else has ended the response', async () => {
+  const errors: unknown[] = []
+  let end: () => void = () => {}
+  let bridged: Promise<void> | undefined
+  const { url } = await listen((request, response) => {
+    response.on('error', (error) => errors.push(error))
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        end = () => {
+          response.end()
+          controller.enqueue(Buffer.from('late'))
+        }
+      },
+    })
+    bridged = bridge(request, response, async () => new Response(body))
+  })
+  const answer = await fetch(url)
+  end()
+  expect(await answer.text()).toBe('')
+  await bridged
+  expect(errors).toEqual([])
+})
+
 it('a client that leaves a stream without a word is forgotten', async () => {
   const { view, get } = stageOf()
   const { port } = await listen(view.node)
