@@ -1,4 +1,5 @@
 import type { Env } from '../base/env.js'
+import { quietly } from '../base/quietly.js'
 import { Buckets } from './buckets.js'
 import { iso } from './lines.js'
 import { codeOf, Problem } from './problems.js'
@@ -30,12 +31,12 @@ interface Kept {
 /** Writes down every change that was made or refused. */
 export class Audit {
   readonly #env: Env
-  readonly #write: ((entry: AuditEntry) => void) | undefined
+  readonly #write: ((entry: AuditEntry) => unknown) | undefined
   readonly #strangers: Buckets
   readonly #kept: { users: Kept[]; strangers: Kept[] } = { users: [], strangers: [] }
   #count = 0
 
-  constructor(env: Env, write: ((entry: AuditEntry) => void) | undefined) {
+  constructor(env: Env, write: ((entry: AuditEntry) => unknown) | undefined) {
     this.#env = env
     this.#write = write
     this.#strangers = new Buckets(env, STRANGERS)
@@ -60,10 +61,10 @@ export class Audit {
     }
   }
 
-  /** Writes down that a change begins. Throws if that fails: a change is never made unwritten. */
-  begin(subject: AuditSubject): void {
+  /** Writes down that a change begins. Rejects if that fails: a change is never made unwritten. */
+  async begin(subject: AuditSubject): Promise<void> {
     try {
-      this.#write?.(this.#entryOf(subject, 'begun'))
+      await this.#write?.(this.#entryOf(subject, 'begun'))
     } catch {
       throw new Problem('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing was changed')
     }
@@ -74,11 +75,8 @@ export class Audit {
     const entry = this.#entryOf(subject, result)
     const part = subject.isUser ? 'users' : 'strangers'
     this.#kept[part] = [...this.#kept[part].slice(1 - KEPT[part]), { number: ++this.#count, entry }]
-    try {
-      this.#write?.(entry)
-    } catch {
-      // A change that was made has its beginning in the log. The client is told what became of it.
-    }
+    // A change that was made has its beginning in the log. The client is told what became of it.
+    quietly(() => this.#write?.(entry))
   }
 
   #entryOf({ who, action, space, resource, detail }: AuditSubject, result: string): AuditEntry {

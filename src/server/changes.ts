@@ -61,7 +61,7 @@ export function changeRoutes({ options, spaces, audit }: ApiContext, guard: Guar
       checkFields(body, [field])
       subject.detail = body[field] === undefined ? '' : `${field} ${String(body[field])}`
       const space = await spaces.of(asked)
-      audit.begin(subject)
+      await audit.begin(subject)
       const response = await make(space, name, body)
       space.poller.hurry()
       return response

@@ -33,9 +33,10 @@ export interface DashboardOptions {
   basePath?: string | undefined
   /**
    * Is called just before every change, and with what became of it; of a refused one, once. If it
-   * throws before a change, the change is not made. The last 200 results are also kept in memory.
+   * returns a promise, the change waits for it. If it throws or rejects before a change, the change
+   * is not made. The last 200 results are also kept in memory.
    */
-  audit?: ((entry: AuditEntry) => void) | undefined
+  audit?: ((entry: AuditEntry) => unknown) | undefined
   /** Figures that `metrics` shows below its own, such as those of `prometheus()`. Default: none. */
   metrics?: { text(): string } | undefined
   /** The space to show first, where a store is given instead of a client. Default `'default'`. */

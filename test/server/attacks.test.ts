@@ -546,25 +546,44 @@ describe('changes', () => {
     ])
   })
 
-  it('are not made if they cannot be written down', async () => {
-    let isFull: (entry: AuditEntry) => boolean = () => true
-    const audit = (entry: AuditEntry): void => {
-      if (isFull(entry)) throw new Error('ENOSPC')
+  it.each(['throws', 'rejects'])(
+    'are not made if they cannot be written down, because audit %s',
+    async (how) => {
+      let isFull: (entry: AuditEntry) => boolean = () => true
+      const write = (entry: AuditEntry): void => {
+        if (isFull(entry)) throw new Error('ENOSPC')
+      }
+      const audit = how === 'throws' ? write : async (entry: AuditEntry) => write(entry)
+      const { locks, post, get } = stageOf({ allowChanges: true, audit })
+      const hold = await locks.mutex('a').acquire()
+      const refused = await post('api/resources/a/break', {})
+      expect(refused.status).toBe(503)
+      expect(await refused.json()).toMatchObject({ code: 'AUDIT_UNAVAILABLE' })
+      expect((await locks.mutex('a').tryAcquire()) ?? hold).toBe(hold)
+      // A refusal stays what it is.
+      expect((await post('api/resources/a/break', { fense: 1 })).status).toBe(400)
+      // The beginning is written: the answer says what became of it.
+      isFull = ({ result }) => result !== 'begun'
+      expect(await (await post('api/resources/a/break', {})).json()).toMatchObject({
+        revoked: [{ fence: hold.fence }],
+      })
+      const { entries } = (await (await get('api/audit')).json()) as { entries: AuditEntry[] }
+      expect(entries.map(({ result }) => result)).toEqual(['done', 'INVALID_ARGUMENT', 'AUDIT_UNAVAILABLE'])
+    },
+  )
+
+  it('wait until they are written down', async () => {
+    const holders: unknown[] = []
+    const audit = async ({ result }: AuditEntry): Promise<void> => {
+      // One more round trip than a change takes.
+      await locks.ping()
+      for await (const line of locks.inspect()) holders.push([result, line.holders.length])
     }
-    const { locks, post, get } = stageOf({ allowChanges: true, audit })
+    const { locks, post } = stageOf({ allowChanges: true, audit })
     const hold = await locks.mutex('a').acquire()
-    const refused = await post('api/resources/a/break', {})
-    expect(refused.status).toBe(503)
-    expect(await refused.json()).toMatchObject({ code: 'AUDIT_UNAVAILABLE' })
-    expect((await locks.mutex('a').tryAcquire()) ?? hold).toBe(hold)
-    // A refusal stays what it is.
-    expect((await post('api/resources/a/break', { fense: 1 })).status).toBe(400)
-    // The beginning is written: the answer says what became of it.
-    isFull = ({ result }) => result !== 'begun'
-    expect(await (await post('api/resources/a/break', {})).json()).toMatchObject({
-      revoked: [{ fence: hold.fence }],
-    })
-    const { entries } = (await (await get('api/audit')).json()) as { entries: AuditEntry[] }
-    expect(entries.map(({ result }) => result)).toEqual(['done', 'INVALID_ARGUMENT', 'AUDIT_UNAVAILABLE'])
+    const broken = await post('api/resources/a/break', {})
+    expect(await broken.json()).toMatchObject({ revoked: [{ fence: hold.fence }] })
+    await expect.poll(() => hold.isValid).toBe(false)
+    expect(holders).toEqual([['begun', 1]])
   })
 })
