@@ -1,20 +1,34 @@
+import { createHash } from 'node:crypto'
 import type { HttpCall } from './call.js'
 
-const COOKIE = 'holdfast_token'
+/** The cookie of a browser that has signed in. */
+export interface Cookie {
+  readonly name: string
+  readonly value: string
+}
+
+/**
+ * What the browser keeps: not the token itself, so that it is of no use to other clients. A browser
+ * sends cookies to all ports of a host. By the name, a server knows those that are meant for it.
+ */
+export function cookieFor(token: string): Cookie {
+  const hash = (what: string): string => createHash('sha256').update(`${what}\0${token}`).digest('hex')
+  return { name: `holdfast_token_${hash('name').slice(0, 8)}`, value: hash('holdfast cookie') }
+}
 
 /** What the browser sends. A server at a path above may have a cookie of that name, too. */
-export function cookiesOf(request: Request): string[] {
+export function cookieValues(request: Request, cookie: Cookie): string[] {
   return (request.headers.get('cookie') ?? '').split(';').flatMap((part) => {
     const [name, value] = part.trim().split('=', 2)
-    return name === COOKIE && value !== undefined ? [value] : []
+    return name === cookie.name && value !== undefined ? [value] : []
   })
 }
 
-export function setCookie({ request, url, base }: HttpCall, value: string): string {
+export function setCookie({ request, url, base }: HttpCall, { name, value }: Cookie): string {
   const isSecure = url.protocol === 'https:' || request.headers.get('x-forwarded-proto') === 'https'
-  return `${COOKIE}=${value}; Path=${base}/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  return `${name}=${value}; Path=${base}/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-export function clearCookie(call: HttpCall): string {
-  return `${setCookie(call, '')}; Max-Age=0`
+export function clearCookie(call: HttpCall, { name }: Cookie): string {
+  return `${setCookie(call, { name, value: '' })}; Max-Age=0`
 }

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Env } from '../base/env.js'
 import { Buckets } from './buckets.js'
 import type { HttpCall, Peer } from './call.js'
-import { clearCookie, cookiesOf } from './cookies.js'
+import { type Cookie, cookieFor, cookieValues } from './cookies.js'
 import type { ServerOptions } from './options.js'
 import { Problem } from './problems.js'
 
@@ -11,10 +11,13 @@ const FAILURES = { burst: 10, perSecond: 1 / 6 }
 
 /** Decides who may ask. Knows tokens, cookies, hosts and sites, and nothing of locks. */
 export class Guard {
+  /** Without a token, no browser gets it. */
+  readonly cookie: Cookie
   readonly #options: ServerOptions
   readonly #failures: Buckets
 
   constructor(env: Env, options: ServerOptions) {
+    this.cookie = cookieFor(options.token ?? '')
     this.#options = options
     this.#failures = new Buckets(env, FAILURES)
   }
@@ -49,16 +52,16 @@ export class Guard {
     const granted = await this.#options.authorize?.(request)
     if (granted) return String(granted.user)
     const given = bearerOf(request)
-    const cookies = given === null ? cookiesOf(request) : []
+    const cookies = given === null ? cookieValues(request, this.cookie) : []
     if (this.#options.token === null || (given === null && cookies.length === 0)) throw unauthorized()
-    if (given !== null ? this.#isToken(given) : cookies.some((each) => this.#isCookie(each))) return 'token'
-    // The cookie of an earlier token would count as a wrong one with each request of the page.
-    throw this.#wrongToken(peer, given === null ? { 'set-cookie': clearCookie(call) } : {})
+    const isRight = (each: string): boolean => isEqual(each, this.cookie.value)
+    if (given !== null ? this.#isToken(given) : cookies.some(isRight)) return 'token'
+    throw this.#wrongToken(peer)
   }
 
   /** Exchanges the token for the cookie of the page. */
-  login(token: unknown, peer: Peer): string {
-    if (typeof token === 'string' && this.#isToken(token)) return cookieValue(this.#options.token ?? '')
+  login(token: unknown, peer: Peer): Cookie {
+    if (typeof token === 'string' && this.#isToken(token)) return this.cookie
     throw this.#wrongToken(peer)
   }
 
@@ -72,19 +75,13 @@ export class Guard {
     return token !== null && isEqual(given, token)
   }
 
-  #isCookie(given: string): boolean {
-    const { token } = this.#options
-    return token !== null && isEqual(given, cookieValue(token))
-  }
-
   /**
    * Counted after the comparison: behind a proxy all clients share an address, and the right token
    * must renew its holds while somebody else sends wrong ones.
    */
-  #wrongToken({ address }: Peer, headers: Readonly<Record<string, string>> = {}): Problem {
-    if (this.#failures.take(address ?? '')) return unauthorized(headers)
-    const limited = { 'retry-after': '60', ...headers }
-    return new Problem('TOO_MANY_REQUESTS', 'Too many wrong tokens; wait a minute', limited)
+  #wrongToken({ address }: Peer): Problem {
+    if (this.#failures.take(address ?? '')) return unauthorized()
+    return new Problem('TOO_MANY_REQUESTS', 'Too many wrong tokens; wait a minute', { 'retry-after': '60' })
   }
 }
 
@@ -97,19 +94,14 @@ function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** What the browser keeps: not the token itself, so that it is of no use to other clients. */
-function cookieValue(token: string): string {
-  return createHash('sha256').update(`holdfast cookie\0${token}`).digest('hex')
-}
-
 function bearerOf(request: Request): string | null {
   const match = /^Bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')
   return match?.[1] ?? null
 }
 
-function unauthorized(headers: Readonly<Record<string, string>> = {}): Problem {
+function unauthorized(): Problem {
   const message = 'Send the token as Authorization: Bearer …, or sign in on the page'
-  return new Problem('UNAUTHORIZED', message, { 'www-authenticate': 'Bearer realm="holdfast"', ...headers })
+  return new Problem('UNAUTHORIZED', message, { 'www-authenticate': 'Bearer realm="holdfast"' })
 }
 
 function isOwnOrigin(request: Request, url: URL): boolean {

@@ -20,7 +20,12 @@ export function openapi(): object {
       schemas,
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
-        cookie: { type: 'apiKey', in: 'cookie', name: 'holdfast_token' },
+        cookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'holdfast_token_HASH',
+          description: 'POST /login sets it. Its name ends with the first 8 digits of a hash of the token.',
+        },
       },
     },
   }

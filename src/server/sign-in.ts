@@ -9,7 +9,7 @@ export function signInRoutes(guard: Guard, audit: Audit, space: string): Route[]
   const login = async (call: HttpCall): Promise<Response> => {
     const about = { action: 'login', space, resource: '', detail: '' }
     const subject: AuditSubject = { who: call.peer.address, ...about, isUser: false }
-    const value = await audit.around(subject, async () => {
+    const cookie = await audit.around(subject, async () => {
       guard.checkHost(call)
       guard.checkSite(call)
       const body = await readJson(call.request)
@@ -18,11 +18,11 @@ export function signInRoutes(guard: Guard, audit: Audit, space: string): Route[]
       subject.isUser = true
       return granted
     })
-    return json({ user: 'token' }, { headers: { 'set-cookie': setCookie(call, value) } })
+    return json({ user: 'token' }, { headers: { 'set-cookie': setCookie(call, cookie) } })
   }
   const logout = (call: HttpCall): Response => {
     guard.checkSite(call)
-    return json({ user: null }, { headers: { 'set-cookie': clearCookie(call) } })
+    return json({ user: null }, { headers: { 'set-cookie': clearCookie(call, guard.cookie) } })
   }
   return [
     { method: 'POST', path: 'login', access: 'audited', answer: login },
