@@ -70,8 +70,8 @@ export class Spaces {
   }
 
   #add(name: string): Space {
-    const { engine } = this.home.context
-    const space = spaceOf(new Holdfast(engine.store, { space: name, env: engine.env }))
+    const { store, env, calls } = this.home.context.engine
+    const space = spaceOf(new Holdfast(store, { space: name, env, storeTimeout: calls.storeTimeoutMs }))
     this.#open.set(name, space)
     const idle = [...this.#open.values()].find((each) => each !== space && isIdle(each))
     if (this.#open.size > MOST_OPEN && idle) {

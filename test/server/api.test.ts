@@ -1,6 +1,8 @@
 import { hostname } from 'node:os'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Holdfast } from '../../src/index.js'
 import type { ResourceChanges, ResourceDetail, ResourceList } from '../../src/server/shapes.js'
+import { Spaces } from '../../src/server/spaces.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { eventsOf, listen, stageOf } from './dashboards.js'
@@ -182,6 +184,20 @@ it('says why the store is down to this machine, but not to what a proxy on it fo
   expect(await ready({}, '127.0.0.1')).toHaveProperty('reason')
   expect(await ready({}, '10.0.0.1')).toEqual({ status: 'unavailable' })
   expect(await ready({ 'x-forwarded-for': '10.0.0.1' }, '127.0.0.1')).toEqual({ status: 'unavailable' })
+})
+
+it('asks the store about another space with the timeout of the given client', async () => {
+  const store = memory()
+  const { locks } = stageOf({}, store, { storeTimeout: '77s' })
+  const other = new Holdfast(store, { space: 'other' })
+  await other.mutex('a').acquire()
+  const spaces = new Spaces(locks, false)
+  onTestFinished(async () => {
+    await spaces.close()
+    await other.close({ drain: 0 })
+  })
+  const { context } = await spaces.of('other')
+  expect(context.engine.calls.storeTimeoutMs).toBe(77_000)
 })
 
 it('serves the page and nothing else as files', async () => {
