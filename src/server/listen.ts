@@ -60,9 +60,12 @@ export async function listen(view: Dashboard, { host, port }: ListenOptions): Pr
     url: urlOf(server.address() as AddressInfo),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      await view.close()
-      server.closeAllConnections()
-      await closed
+      try {
+        await view.close()
+      } finally {
+        server.closeAllConnections()
+        await closed
+      }
     },
   }
 }

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Holdfast } from '../../src/index.js'
 import { dashboard } from '../../src/server/index.js'
+import { listen as listenOn } from '../../src/server/listen.js'
 import { bridge } from '../../src/server/node.js'
 import type { ResourceChanges } from '../../src/server/shapes.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -201,6 +202,15 @@ it('a client that leaves a stream without a word is forgotten', async () => {
   await expect.poll(streams).toBe('1')
   socket.destroy()
   await expect.poll(streams).toBe('0')
+})
+
+it('a server ends its connections, although a client of the store cannot be closed', async () => {
+  const { view } = stageOf()
+  const failing = { ...view, close: () => Promise.reject(new Error('the store is down')) }
+  const { url, close } = await listenOn(failing, { host: '127.0.0.1', port: 0 })
+  const response = await fetch(`${url}api/events`, { headers })
+  await expect(close()).rejects.toThrow('the store is down')
+  await expect(response.text()).rejects.toThrow()
 })
 
 describeOn('redis', 'while the store is down', () => {
