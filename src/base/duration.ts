@@ -40,6 +40,8 @@ function parse(text: string): number {
 }
 
 function describe(value: unknown): string {
+  // String() throws for some objects, and says nothing of the others.
+  if (typeof value === 'object' && value !== null) return 'an object'
   return typeof value === 'string' ? `'${value}'` : String(value)
 }
 

@@ -59,7 +59,7 @@ export function changeRoutes({ options, spaces, audit }: ApiContext, guard: Guar
       const name = nameOf(call)
       const body = await readJson(request)
       checkFields(body, [field])
-      subject.detail = body[field] === undefined ? '' : `${field} ${String(body[field])}`
+      subject.detail = textOf(field, body[field])
       const space = await spaces.of(asked)
       await audit.begin(subject)
       const response = await make(space, name, body)
@@ -75,6 +75,12 @@ export function changeRoutes({ options, spaces, audit }: ApiContext, guard: Guar
       answer: (call: HttpCall) => answer(call, action),
     })),
   )
+}
+
+/** For the audit log. String() would throw for an object such as `{toString: 1}`. */
+function textOf(field: string, value: unknown): string {
+  if (value === undefined) return ''
+  return `${field} ${typeof value === 'string' ? value : JSON.stringify(value)}`
 }
 
 async function breakHold({ context }: Space, name: string, { fence }: Body): Promise<Response> {

@@ -40,6 +40,10 @@ describe('toMs', () => {
     expect(() => toMs(value as never, { name: 'lease' })).toThrow(refused)
   })
 
+  it('refuses an object that cannot become text', () => {
+    expect(() => toMs({ toString: 1 } as never, { name: 'lease' })).toThrow(refused)
+  })
+
   it('allows for ever only where it means something', () => {
     expect(toMs(Infinity, { name: 'wait', infinite: true })).toBe(Infinity)
     expect(() => toMs(-Infinity, { name: 'wait', infinite: true })).toThrow(refused)

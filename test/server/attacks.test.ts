@@ -497,6 +497,21 @@ describe('changes', () => {
     for (const { at } of written) expect(new Date(at).toISOString()).toBe(at)
   })
 
+  it('whose value cannot become text are refused, and written down', async () => {
+    const { post, get } = stageOf({ allowChanges: true })
+    const fields = { break: 'fence', cancel: 'id', resize: 'capacity' }
+    for (const [action, field] of Object.entries(fields)) {
+      const response = await post(`api/resources/a/${action}`, { [field]: { toString: 1 } })
+      expect(await response.json()).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT' })
+    }
+    const { entries } = (await (await get('api/audit')).json()) as { entries: AuditEntry[] }
+    expect(entries.map(({ detail }) => detail)).toEqual([
+      'capacity {"toString":1}',
+      'id {"toString":1}',
+      'fence {"toString":1}',
+    ])
+  })
+
   it('are limited', async () => {
     const { post } = stageOf({ allowChanges: true })
     const statuses: number[] = []

@@ -92,6 +92,8 @@ describe('a request', () => {
     [{ lease: '100000000d' }, /lease must be at most 36500d/],
     [{ lease: 1e300 }, /lease must be at most 36500d/],
     [{ lease: {} }, /lease/],
+    [{ lease: { toString: 1 } }, /lease is an object/],
+    [{ wait: { toString: 1 } }, /wait is an object/],
     [{ mode: 'delete' }, /'read' or 'write'/],
     [{ permits: 2 }, /need a capacity/],
     [{ capacity: 2, permits: 3 }, /from 1 to 2/],
