@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { prometheus } from '../../src/observe/prometheus/index.js'
+import { root } from '../project/sources.js'
 import { stageOf } from './dashboards.js'
 import { LockClient } from './lock-api-cases.js'
 
@@ -19,4 +22,13 @@ it('metrics show the lines, and the figures of this process below', async () => 
   expect(text).not.toMatch(/^holdfast_lost_total\{.*\} [1-9]/m)
   const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
   expect(new Set(names).size).toBe(names.length)
+})
+
+it('metrics of the server are those that the page lists', async () => {
+  const { get } = stageOf()
+  const shown = [...(await (await get('metrics')).text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const page = readFileSync(join(root, 'docs/server.md'), 'utf8')
+  const listed = [...page.matchAll(/^\| `(holdfast_\w+)` \| (\w+) \|/gm)]
+  const facts = (found: RegExpMatchArray[]) => found.map(([, name, type]) => `${name} ${type}`)
+  expect(facts(listed)).toEqual(facts(shown))
 })
