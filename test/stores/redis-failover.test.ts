@@ -2,7 +2,7 @@ import { createSentinel } from 'redis'
 import { afterEach, expect, it } from 'vitest'
 import { Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
-import { eventually, inTime, settled } from '../../src/testing/conformance/checks.js'
+import { eventually, inTime, now, settled } from '../../src/testing/conformance/checks.js'
 import { describeOn } from '../servers/availability.js'
 import { TcpProxy } from '../servers/proxy.js'
 import { startRedis } from '../servers/redis.js'
@@ -102,6 +102,26 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
       const cluster = await startRedisCluster()
       endings.push(() => cluster.stop())
       await handsOver(cluster.url, driver, () => cluster.killMaster('holdfast:default:{door}'))
+    },
+    90_000,
+  )
+
+  it.each(['ioredis', 'redis'] as const)(
+    'in a Cluster: a slot that moves while all connections stand is followed, through %s',
+    async (driver) => {
+      const cluster = await startRedisCluster()
+      endings.push(() => cluster.stop())
+      const locks = client(cluster.url, { driver, replicas: 1 })
+      const hold = await locks.mutex('door').acquire({ lease: 9000 })
+      const next = await cluster.replicaOf('door')
+      await next.cli('cluster', 'failover')
+      await eventually('the fail-over', async () => (await next.info('role')) === 'master')
+      await cluster.serving()
+      const validUntil = hold.remainingMs + now()
+      await eventually('a renewal', () => !hold.isValid || now() + hold.remainingMs > validUntil)
+      expect(hold.isValid).toBe(true)
+      expect(await hold.release()).toBe(true)
+      expect((await inTime('a hold', locks.mutex('door').acquire())).isValid).toBe(true)
     },
     90_000,
   )

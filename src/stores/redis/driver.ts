@@ -146,3 +146,20 @@ export async function byHash<T>(call: () => Promise<T>, withText: () => Promise<
     return withText()
   }
 }
+
+/**
+ * A pipeline does not follow a slot that has moved. `ordinary`, a plain command for the same key,
+ * does, and updates the client's map of the Cluster: then the call is made again.
+ */
+export async function followingMoves<T>(
+  call: () => Promise<T>,
+  ordinary: () => Promise<unknown>,
+): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('MOVED')) throw error
+    await ordinary()
+    return call()
+  }
+}

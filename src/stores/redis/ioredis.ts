@@ -2,6 +2,7 @@ import { quietly } from '../../base/quietly.js'
 import {
   byHash,
   type Durable,
+  followingMoves,
   linksOf,
   lossesOf,
   type Master,
@@ -160,13 +161,10 @@ export class IoredisDriver implements RedisDriver {
       return { reply: script?.[1], acknowledged: Number(acknowledged?.[1]) }
     }
     const run: typeof once = (start) =>
-      once(start).catch(async (error: Error) => {
-        if (!error.message.startsWith('MOVED')) throw error
-        // A pipeline does not follow a slot that has moved; an ordinary command does, and updates
-        // the Cluster's map.
-        await client.eval('return 1', 1, keys[0] ?? '')
-        return once(start)
-      })
+      followingMoves(
+        () => once(start),
+        () => client.eval('return 1', 1, keys[0] ?? ''),
+      )
     return byHash(
       () => run((pipeline) => pipeline.evalsha(script.sha, keys.length, ...keys, ...args)),
       () => run((pipeline) => pipeline.eval(script.text, keys.length, ...keys, ...args)),

@@ -1,6 +1,8 @@
 import { quietly } from '../../base/quietly.js'
 import {
   byHash,
+  type Durable,
+  followingMoves,
   linksOf,
   lossesOf,
   type Master,
@@ -117,13 +119,19 @@ export class NodeRedisDriver implements RedisDriver {
     this.#durable ??= this.#duplicate()
     const client = await this.#durable
     const call = { keys: [...keys], arguments: [...args] }
-    const run = async (start: (multi: NodeRedisMulti) => NodeRedisMulti) => {
+    const once = async (start: (multi: NodeRedisMulti) => NodeRedisMulti): Promise<Durable> => {
       const [reply, acknowledged] = await start(client.multi(keys[0] ?? ''))
         .wait(wanted.count, Math.ceil(wanted.timeoutMs))
         .execAsPipeline()
       if (reply instanceof Error) throw reply
       return { reply, acknowledged: Number(acknowledged) }
     }
+    const slot = { keys: call.keys.slice(0, 1), arguments: [] }
+    const run: typeof once = (start) =>
+      followingMoves(
+        () => once(start),
+        () => client.eval('return 1', slot),
+      )
     return byHash(
       () => run((multi) => multi.evalSha(script.sha, call)),
       () => run((multi) => multi.eval(script.text, call)),
