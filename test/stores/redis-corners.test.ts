@@ -157,6 +157,29 @@ describeOn('redis', 'the Redis store', () => {
     expect(others.map((hold) => hold.isValid)).toEqual([true, true])
   })
 
+  it('keeps a hold whose renewal was refused for a moment', async () => {
+    const live = await server()
+    await using locks = new Holdfast(redis(live.url))
+    const hold = await locks.mutex('door').acquire({ lease: 9000 })
+    await live.cli('acl', 'setuser', 'default', '-hset')
+    await eventually('a refusal', async () => (await live.cli('acl', 'log')).includes('hset'))
+    await live.cli('acl', 'setuser', 'default', '+hset')
+    await renewed(hold)
+    expect(hold.isValid).toBe(true)
+  })
+
+  it('keeps a hold while its server is a replica for a moment', async () => {
+    const live = await server()
+    await using locks = new Holdfast(redis(live.url))
+    const hold = await locks.mutex('door').acquire({ lease: 9000 })
+    await live.cli('replicaof', '127.0.0.1', '1')
+    const calls = await scriptCalls(live)
+    await eventually('a pulse', async () => (await scriptCalls(live)) > calls)
+    await live.cli('replicaof', 'no', 'one')
+    await renewed(hold)
+    expect(hold.isValid).toBe(true)
+  })
+
   it('puts few listeners on the client that it was given, however many stores are made of it', async () => {
     const { url } = await server()
     const ioredis = new Redis(url)

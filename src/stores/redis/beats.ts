@@ -1,7 +1,7 @@
 import type { Beat, BeatReply } from '../../contract/store.js'
 import { groupByLine, type LineBeats } from '../shared/beats.js'
 import type { RedisBackend } from './backend.js'
-import { explainReply, outOfReach } from './failures.js'
+import { explainReply, isUnreadable, outOfReach } from './failures.js'
 import { pulseScript } from './lua/pulse.js'
 import { type RedisNames, token } from './names.js'
 import { beatReply, toUs } from './replies.js'
@@ -63,8 +63,7 @@ function beatArguments({ id, leaseMs, presenceMs, permits, block, fences }: Beat
  */
 function answerOf(reply: string): BeatReply {
   if (!reply.startsWith('error ')) return beatReply(reply)
-  const failure = explainReply(reply.slice('error '.length))
-  // A line without fences can be read, and keeps its claims.
-  if (failure.retryable || failure.code === 'UNSUPPORTED') throw failure
+  const text = reply.slice('error '.length)
+  if (!isUnreadable(text)) throw explainReply(text)
   return { status: 'gone' }
 }

@@ -1,5 +1,5 @@
 import type { HoldfastError } from '../../base/errors.js'
-import { failuresOf, messageOfError } from '../shared/failures.js'
+import { FENCE_LIMIT, failuresOf, messageOfError } from '../shared/failures.js'
 
 /**
  * Failures that pass: the server starts, fails over, moves slots, is full, runs a script, or has
@@ -19,6 +19,9 @@ const TRANSIENT = [
   'NOREPLICAS',
   'UNBLOCKED',
 ]
+
+const CODE =
+  /^-?(?:ERR Error running script \(call to \S+\): )?(?:@user_script: ?\d+: )*-?([A-Z][A-Z0-9]+)(?: |$)/
 
 const ADVICE: Readonly<Record<string, string>> = {
   NOAUTH: 'Redis wants a password; give it in the URL or to your client',
@@ -53,6 +56,15 @@ export function explainReply(text: string): HoldfastError {
   return explain(new Error(replyCode(text) === null ? `ERR ${text}` : text))
 }
 
+/**
+ * Whether a failure that a script reports means that a line is not one of ours: another type, or
+ * text that makes Lua fail. A line without fences can be read.
+ */
+export function isUnreadable(text: string): boolean {
+  if (text.includes(FENCE_LIMIT)) return false
+  return replyCode(text) === 'WRONGTYPE' || /^user_script:\d+: /.test(text)
+}
+
 /** Whether the user lacks a permission: what a script may not do is told without the code. */
 export function isForbidden(message: string): boolean {
   return message.includes("user executing the script can't") || replyCode(message) === 'NOPERM'
@@ -65,8 +77,8 @@ export function isReplica(error: unknown): boolean {
 
 /**
  * The code that a server's error begins with; null: the error is the client's own, so there was no
- * answer.
+ * answer. Before version 7 the code stands behind the place in the script.
  */
 function replyCode(message: string): string | null {
-  return /^(?:-)?([A-Z][A-Z0-9]+)(?: |$)/.exec(message)?.[1] ?? null
+  return CODE.exec(message)?.[1] ?? null
 }
