@@ -25,6 +25,8 @@ interface Link {
 /** A TCP proxy on 127.0.0.1 in front of a server, to disturb the way between a client and it. */
 export class TcpProxy {
   readonly port: number
+  /** Where new connections lead. */
+  targetPort: number
   /** Connections that were made so far. */
   connections = 0
   /** Bytes that came from clients, and from the server. */
@@ -38,7 +40,8 @@ export class TcpProxy {
   private constructor(listener: ReturnType<typeof createServer>, targetPort: number) {
     this.#listener = listener
     this.port = (listener.address() as AddressInfo).port
-    listener.on('connection', (client) => this.#onConnection(client, targetPort))
+    this.targetPort = targetPort
+    listener.on('connection', (client) => this.#onConnection(client))
   }
 
   static async start(targetPort: number): Promise<TcpProxy> {
@@ -84,9 +87,9 @@ export class TcpProxy {
     if (this.#listener.listening) await new Promise((resolve) => this.#listener.close(resolve))
   }
 
-  #onConnection(client: Socket, targetPort: number): void {
+  #onConnection(client: Socket): void {
     this.connections++
-    const server = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+    const server = connect({ port: this.targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
     const link = { client, server, hasLost: false, isDropped: false }
     this.#links.add(link)
     this.#carry(link, client, server, 'up')

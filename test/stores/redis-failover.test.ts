@@ -1,5 +1,6 @@
 import { createSentinel } from 'redis'
 import { afterEach, expect, it } from 'vitest'
+import type { ClaimRequest } from '../../src/contract/store.js'
 import { Holdfast } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/stores/redis/index.js'
 import { eventually, inTime, now, settled } from '../../src/testing/conformance/checks.js'
@@ -12,6 +13,22 @@ import { WallClock } from '../servers/wall-clock.js'
 
 /** Longer than a fail-over takes on a busy machine. */
 const LEASE_MS = 60_000
+
+function claimOf(resource: string, id: string): ClaimRequest {
+  return {
+    resource,
+    id,
+    permits: 2 ** 30,
+    capacity: 2 ** 30,
+    leaseMs: 2000,
+    presenceMs: 2000,
+    maxHoldMs: null,
+    mode: 'queue',
+    floor: 0,
+    block: 1,
+    info: '{}',
+  }
+}
 
 async function lineOf(locks: Holdfast, name: string): Promise<number> {
   for await (const line of locks.inspect({ prefix: name })) return line.waiters.length
@@ -126,6 +143,56 @@ describeOn('redis', 'the Redis store, when the master dies', () => {
     90_000,
   )
 
+  it.each([
+    ['ioredis', 0],
+    ['ioredis', 1],
+    ['redis', 0],
+    ['redis', 1],
+  ] as const)(
+    'behind one address: a master that was demoted is left, through %s, with %i replicas',
+    async (driver, replicas) => {
+      const { url, switchOver } = await pairBehindProxy()
+      const locks = client(url, { driver, replicas })
+      const hold = await locks.mutex('door').acquire({ lease: 15_000 })
+      await switchOver()
+      const validUntil = hold.remainingMs + now()
+      await eventually('a renewal', () => !hold.isValid || now() + hold.remainingMs > validUntil)
+      expect(await hold.release()).toBe(true)
+    },
+    90_000,
+  )
+
+  it('behind one address: a batch that a demoted master refuses leads to the new one', async () => {
+    const { url, switchOver } = await pairBehindProxy()
+    const connection = redis(url).connect({ id: 'one', space: 'default', push: () => {} })
+    endings.push(() => connection.close())
+    await connection.claim(claimOf('door', 'one:1'))
+    await switchOver()
+    const refused = ['two', 'three'].map(async (name) => connection.claim(claimOf(name, `one:${name}`)))
+    for (const claim of refused)
+      expect(await settled(claim)).toMatchObject({
+        error: { retryable: true, message: expect.stringContaining('replica') },
+      })
+    expect(await connection.claim(claimOf('two', 'one:two'))).toMatchObject({ status: 'granted' })
+  })
+
+  /** A master and its replica, and an address that leads to the one that is the master. */
+  async function pairBehindProxy(): Promise<{ url: string; switchOver(): Promise<void> }> {
+    const [first, second] = [await startRedis(), await startRedis()]
+    endings.push(() => Promise.all([first.stop(), second.stop()]))
+    await second.cli('replicaof', '127.0.0.1', String(first.port))
+    await first.hasReplica()
+    const proxy = await TcpProxy.start(first.port)
+    endings.push(() => proxy.stop())
+    const switchOver = async (): Promise<void> => {
+      await eventually('a copy', async () => (await second.cli('keys', '*door*')) !== '')
+      proxy.targetPort = second.port
+      await second.cli('replicaof', 'no', 'one')
+      await first.cli('replicaof', '127.0.0.1', String(second.port))
+    }
+    return { url: `redis://127.0.0.1:${proxy.port}`, switchOver }
+  }
+
   /** More than one call takes: the client must not let a later one overtake. */
   async function keepsOrder(locks: Holdfast): Promise<void> {
     const lock = locks.mutex('many', { order: 'strict' })
@@ -173,20 +240,7 @@ describeOn('redis', 'the Redis store, when the clock of the server is set back b
       const server = await startRedis({ clock })
       const [dead, alive] = [redis(server.url), new Holdfast(redis(server.url))]
       const silent = dead.connect({ id: 'dead', space: 'default', push: () => {} })
-      const claim = {
-        resource: 'door',
-        id: 'dead:1',
-        permits: 2 ** 30,
-        capacity: 2 ** 30,
-        leaseMs: 2000,
-        presenceMs: 2000,
-        maxHoldMs: null,
-        mode: 'queue' as const,
-        floor: 0,
-        block: 1,
-        info: '{}',
-      }
-      const granted = await silent.claim(claim)
+      const granted = await silent.claim(claimOf('door', 'dead:1'))
       clock.set(-3600)
       const hold = await inTime('the lease of the dead one', alive.mutex('door').acquire())
       expect(granted.status === 'granted' && hold.fence > granted.fence).toBe(true)

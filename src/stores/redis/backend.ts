@@ -45,7 +45,7 @@ export class RedisBackend {
     try {
       return await this.runner.run(scripts, typeof key === 'string' ? [key] : key, args)
     } catch (error) {
-      throw explain(error)
+      throw this.runner.failureOf(error)
     }
   }
 

@@ -1,5 +1,5 @@
 import type { RedisDriver, Replicas } from './driver.js'
-import { explain, explainReply, isReplica } from './failures.js'
+import { explainReply } from './failures.js'
 import { batchScript } from './lua/batch.js'
 import type { RedisRunner } from './runner.js'
 
@@ -78,7 +78,9 @@ export class RedisBatcher {
     const onError = (error: unknown): void => this.#fail(calls, error)
     if (this.#replicas) this.#sendDurably(calls, keys, args, this.#replicas).catch(onError)
     else
-      this.#runner.run(batchScript, keys, args).then((reply) => deliver(calls, String(reply), true), onError)
+      this.#runner
+        .run(batchScript, keys, args)
+        .then((reply) => this.#deliver(calls, String(reply), true), onError)
   }
 
   async #sendDurably(
@@ -93,31 +95,28 @@ export class RedisBatcher {
     const { reply, acknowledged } = await this.#runner.runDurably(batchScript, keys, args, wanted)
     const isReplicated = acknowledged >= replicas.count
     if (!isReplicated && !areReleases) this.#runner.suspect()
-    deliver(calls, String(reply), isReplicated)
+    this.#deliver(calls, String(reply), isReplicated)
+  }
+
+  #deliver(calls: readonly Call[], text: string, isReplicated: boolean): void {
+    const answers = calls.length === 1 ? [text] : text.split(',')
+    for (let index = 0; index < calls.length; index++)
+      this.#deliverOne(calls[index] as Call, answers[index] ?? '', isReplicated)
+  }
+
+  #deliverOne(call: Call, answer: string, isReplicated: boolean): void {
+    if (answer.startsWith('error ')) return this.#fail([call], explainReply(answer.slice('error '.length)))
+    try {
+      call.resolve(call.reader.read(answer, isReplicated))
+    } catch (error) {
+      call.reject(error)
+    }
   }
 
   #fail(calls: readonly Call[], error: unknown): void {
-    if (isReplica(error)) this.#runner.suspect()
-    for (const call of calls) failOne(call, explain(error))
+    for (const call of calls) {
+      call.reader.onError?.()
+      call.reject(this.#runner.failureOf(error))
+    }
   }
-}
-
-function deliver(calls: readonly Call[], text: string, isReplicated: boolean): void {
-  const answers = calls.length === 1 ? [text] : text.split(',')
-  for (let index = 0; index < calls.length; index++)
-    deliverOne(calls[index] as Call, answers[index] ?? '', isReplicated)
-}
-
-function deliverOne(call: Call, answer: string, isReplicated: boolean): void {
-  if (answer.startsWith('error ')) return failOne(call, explainReply(answer.slice('error '.length)))
-  try {
-    call.resolve(call.reader.read(answer, isReplicated))
-  } catch (error) {
-    call.reject(error)
-  }
-}
-
-function failOne(call: Call, error: unknown): void {
-  call.reader.onError?.()
-  call.reject(error)
 }

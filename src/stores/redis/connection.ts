@@ -21,7 +21,7 @@ import { sendBeats } from './beats.js'
 import { messageFinding, permissionFinding, tryLock } from './check.js'
 import { RedisClaims } from './claims.js'
 import { ClientChannel } from './client-channel.js'
-import { closed, explain } from './failures.js'
+import { closed } from './failures.js'
 import { checkMasters, inspectLines, listSpaces, listStates } from './inspection.js'
 import { cancelScript } from './lua/cancel.js'
 import { evictScript } from './lua/evict.js'
@@ -75,7 +75,7 @@ export class RedisConnection implements Connection {
     try {
       return await sendBeats(this.#backend, this.#names, beats)
     } catch (error) {
-      throw explain(error)
+      throw this.#backend.runner.failureOf(error)
     }
   }
 

@@ -38,7 +38,7 @@ export const { explain, outOfReach, closed } = failuresOf({
   store: 'redis',
   server: 'Redis',
   meaningOf(_error, message) {
-    const code = isForbidden(message) ? 'NOPERM' : replyCode(message)
+    const code = codeOf(message)
     if (code === null) return null
     const advice = ADVICE[code]
     return {
@@ -72,7 +72,13 @@ export function isForbidden(message: string): boolean {
 
 /** Whether the server takes no writes, because it follows another one. */
 export function isReplica(error: unknown): boolean {
-  return messageOfError(error).includes('READONLY')
+  return /READONLY|WAIT cannot be used with replica/.test(messageOfError(error))
+}
+
+/** Where the server tells what is wrong without the code for it, that code. */
+function codeOf(message: string): string | null {
+  if (isForbidden(message)) return 'NOPERM'
+  return isReplica(message) ? 'READONLY' : replyCode(message)
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Env } from '../../base/env.js'
+import type { HoldfastError } from '../../base/errors.js'
 import type { Master, RedisDriver, Replicas } from './driver.js'
-import { closed } from './failures.js'
+import { closed, explain, isReplica } from './failures.js'
 import { batchScript } from './lua/batch.js'
 import type { Script, Scripts } from './lua/script.js'
 import { Silence } from './silence.js'
@@ -8,7 +9,7 @@ import { Silence } from './silence.js'
 /** After a failure to open, calls fail with the same error for this long. */
 const REOPEN_PAUSE_MS = 20
 /**
- * The Sentinels are asked again at most this often: the right master fails WAIT as well while its
+ * The master is looked for again at most this often: the right one fails WAIT as well while its
  * replica is down.
  */
 const SUSPECT_INTERVAL_MS = 1000
@@ -107,17 +108,25 @@ export class RedisRunner {
   }
 
   /**
-   * The server has too few replicas, or takes no writes: it may be an old master that came back,
-   * which its Sentinels demote seconds later. So the connection is closed, if it is ours, and the
-   * next call asks the Sentinels.
+   * The server has too few replicas, or takes no writes: it may be an old master, which came back
+   * and is demoted seconds later, or whose address leads to the new one by now. So the connection
+   * is closed, if it is ours, and the next call finds the master anew. The client of a Cluster does
+   * so by itself.
    */
   suspect(): void {
-    const { env, isSentinel, onSuspicion } = this.#options
+    const { env, onSuspicion } = this.#options
     const now = env.now()
-    if (!isSentinel || !this.driver?.ended || now < this.#suspectFrom) return
+    const { driver } = this
+    if (!driver?.ended || driver.isCluster || now < this.#suspectFrom) return
     this.#suspectFrom = now + SUSPECT_INTERVAL_MS
     this.#abandon()
     onSuspicion()
+  }
+
+  /** Explains why a call failed. A replica that answered is left for the master. */
+  failureOf(error: unknown): HoldfastError {
+    if (isReplica(error)) this.suspect()
+    return explain(error)
   }
 
   #forget(opening: Promise<RedisDriver>): void {
