@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { Holdfast } from '../../src/primitives/holdfast.js'
 import { redis } from '../../src/stores/redis/index.js'
 import { eventually, now } from '../../src/testing/conformance/checks.js'
@@ -24,4 +24,17 @@ describeOn('redis', 'a master of a Redis Cluster that dies', () => {
     await locks.close()
     await cluster.stop()
   })
+
+  it.each(['ioredis', 'redis'])(
+    'keeps no new process from the others while it stands still: %s',
+    async (driver) => {
+      const cluster = await startRedisCluster(() => ({ args: ['--cluster-require-full-coverage', 'no'] }))
+      onTestFinished(() => cluster.stop())
+      const frozen = await cluster.masterOf('one')
+      frozen.pause()
+      const locks = new Holdfast(redis(`${cluster.url}?driver=${driver}`), { storeTimeout: '20s' })
+      onTestFinished(() => locks.close({ drain: 0 }))
+      expect((await locks.mutex('two').acquire()).isValid).toBe(true)
+    },
+  )
 })

@@ -135,6 +135,9 @@ async function openNodeRedis(module: NodeRedisModule, address: RedisAddress, env
       ? module.createCluster({
           rootNodes: nodes.map((node) => ({ socket: { ...node, socketTimeout: NEXT_AFTER_MS } })),
           defaults: { ...options, socket: { ...socket, reconnectStrategy: reconnectMs } },
+          // By itself it connects to all masters first, and waits for ever for one that stands
+          // still.
+          minimizeConnections: true,
           // It looks for the new master of a slot only that often; 5 s by itself.
           topologyRefreshOnReconnectionAttemptStrategy: 500,
         })

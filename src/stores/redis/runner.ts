@@ -14,6 +14,11 @@ const REOPEN_PAUSE_MS = 20
  */
 const SUSPECT_INTERVAL_MS = 1000
 
+/**
+ * How long the first calls wait for their script on every master. A master that stands still must
+ * not keep them from the others, and a missing script only costs a call.
+ */
+const LOAD_WITHIN_MS = 2000
 /** How long a close waits for a connection that is being opened. */
 const OPEN_BEFORE_CLOSE_MS = 1000
 
@@ -160,7 +165,7 @@ export class RedisRunner {
     // loaded before the first claim.
     const loaded = driver.load(this.#scriptOf(batchScript))
     // On the one connection of a single server it is ahead of the claims anyway.
-    if (driver.isCluster || this.#options.replicas) await loaded
+    if (driver.isCluster || this.#options.replicas) await this.#atMost(LOAD_WITHIN_MS, loaded, false)
     return driver
   }
 
@@ -201,9 +206,14 @@ export class RedisRunner {
     const closing = opening?.then((driver) => driver.close()).catch(() => {})
     if (!closing) return
     // A Cluster that lacks a master takes long to open: then it is closed in the background.
-    await new Promise<void>((resolve) => {
-      const cancel = this.#options.env.timer(OPEN_BEFORE_CLOSE_MS, resolve, { keepAlive: true })
-      void closing.then(resolve).then(cancel)
+    await this.#atMost(OPEN_BEFORE_CLOSE_MS, closing, true)
+  }
+
+  /** Resolves with the work, which does not fail, or after this time. */
+  #atMost(ms: number, work: Promise<void>, keepAlive: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.env.timer(ms, resolve, { keepAlive })
+      void work.then(resolve).then(cancel)
     })
   }
 
