@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
 import { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
@@ -90,6 +90,7 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     proxy = await TcpProxy.start(server.port)
   })
   afterEach(async () => {
+    vi.restoreAllMocks()
     proxy.mode = 'pass'
     await Promise.all(opened.splice(0).map((each) => each.close({ drain: 0 })))
     await proxy.stop()
@@ -384,6 +385,24 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     const fences = [block + 4, ...granted().map(({ fence }) => fence)]
     expect(fences).toEqual(fences.toSorted((x, y) => x - y))
     expect(new Set(fences).size).toBe(3)
+  })
+
+  it('grants no reader that joins while a steal is under way', async () => {
+    const reader = { permits: 1 }
+    const [one, late, thief] = [raw(), raw(), raw()]
+    await one.claim(claimOf('a', reader))
+    const send = ZooKeeperClient.prototype.multi
+    vi.spyOn(ZooKeeperClient.prototype, 'multi').mockImplementationOnce(async function (
+      this: ZooKeeperClient,
+      ...request
+    ) {
+      expect((await late.claim(claimOf('late', reader))).status).toBe('waiting')
+      return send.apply(this, request)
+    })
+    expect((await thief.claim(claimOf('thief', { mode: 'steal' }))).status).toBe('granted')
+    await eventually('the loss', () => one.pushes.some(({ type }) => type === 'lost'))
+    await thief.release('door', 'thief')
+    await eventually('the reader', () => late.pushes.some(({ type }) => type === 'granted'))
   })
 
   it('does not take a steal for the end of its own claim ahead', async () => {

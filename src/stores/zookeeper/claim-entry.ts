@@ -5,7 +5,7 @@ import type { LineClaim } from './claim.js'
 import type { ListedLine } from './line.js'
 import { claimReply } from './replies.js'
 import type { ZooKeeperSpace } from './space.js'
-import { adopt, overtake, steal } from './takeover.js'
+import { adopt, overtake } from './takeover.js'
 
 /** Puts claims into their lines, each in the way of its mode. */
 export class ClaimEntry {
@@ -46,7 +46,7 @@ export class ClaimEntry {
   /** The refusal; null: the claim is in line. */
   async #enter(claim: LineClaim, request: ClaimRequest): Promise<ClaimReply | null> {
     const { mode, resource } = request
-    if (mode !== 'queue') {
+    if (mode === 'try' || mode === 'adopt') {
       const entered = await this.#enterAfterLook(claim, request)
       if (entered !== null) return entered === 'in line' ? null : entered
     }
@@ -58,25 +58,23 @@ export class ClaimEntry {
     this.#removeStaleMark(resource, line)
     if (!line.agrees(request))
       return this.#refuse(claim, { reason: 'capacity', capacity: line.capacity ?? 0 })
-    await claim.position.update(line)
+    // A steal first takes the holds ahead of it.
+    if (mode !== 'steal') await claim.position.update(line)
     return null
   }
 
   /** For the modes that look at the line first. null: the claim may join it. */
   async #enterAfterLook(claim: LineClaim, request: ClaimRequest): Promise<ClaimReply | 'in line' | null> {
-    const { mode, resource, adopts } = request
+    const { resource, adopts } = request
     // The line has to show the claims that came before this one.
     await this.#space.joins.drained(resource)
-    if (mode === 'try') {
+    if (!adopts) {
       // A try that fails leaves no trace, not even for a moment.
       const refusal = refusalIn(await this.#space.list(resource), request)
       return refusal && { status: 'refused', ...refusal }
     }
-    const taken = adopts
-      ? await adopt(this.#space, claim, request, adopts)
-      : await steal(this.#space, claim, request)
-    if (typeof taken !== 'boolean') return taken
-    if (!taken) return null
+    const adopted = await adopt(this.#space, claim, request, adopts)
+    if (adopted !== true) return adopted
     await claim.position.update()
     return 'in line'
   }

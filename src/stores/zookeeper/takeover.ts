@@ -3,47 +3,22 @@ import type { LineClaim } from './claim.js'
 import { fenceOf } from './names.js'
 import type { ZooKeeperSpace } from './space.js'
 
-/** After so many conflicts with other claims, a steal joins the line and continues from there. */
-const MOST_STEALS = 10
-
 /**
- * Removes every hold and takes the place of the last one, in one step; waiters stay behind it.
- * false: there is no hold, or the holds keep changing, so the claim has to join the line.
- */
-export async function steal(
-  space: ZooKeeperSpace,
-  claim: LineClaim,
-  request: ClaimRequest,
-): Promise<boolean | ClaimReply> {
-  const { resource, permits, capacity } = request
-  for (let count = 1; count <= MOST_STEALS; count++) {
-    const line = await space.listInSync(resource)
-    if (!line.agrees(request))
-      return { status: 'refused', reason: 'capacity', capacity: line.capacity ?? capacity }
-    const last = line.holds.at(-1)
-    if (!last) return false
-    const place = { permits, capacity, sequence: last.sequence, fence: null }
-    if (await claim.attempt.replace(line.holds, place)) return true
-  }
-  return false
-}
-
-/**
- * The same for a claim that has joined the line behind others. Each conflict brings it nearer to
- * the front.
+ * Removes every other hold and takes the place of the last one, in one step; waiters stay behind
+ * it. The claim has joined the line before: so a claim that joins after the line was listed waits
+ * behind it, and is not granted beside a hold that is about to be removed.
  */
 export async function overtake(
   space: ZooKeeperSpace,
   claim: LineClaim,
-  request: ClaimRequest,
+  { resource, permits, capacity }: ClaimRequest,
 ): Promise<void> {
-  const { resource, permits, capacity } = request
   while (claim.state === 'waiting') {
-    const { holds } = await space.listInSync(resource)
+    const line = await space.list(resource)
+    const holds = line.holds.filter(({ name }) => name !== claim.attempt.node?.claim.name)
     const last = holds.at(-1)
-    if (!last) return
-    await claim.attempt.replace(holds, { permits, capacity, sequence: last.sequence, fence: null })
-    await claim.position.update()
+    if (last) await claim.attempt.replace(holds, { permits, capacity, sequence: last.sequence, fence: null })
+    await claim.position.update(last ? undefined : line)
   }
 }
 
