@@ -369,6 +369,17 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     expect(one.pushes.filter(({ type }) => type === 'lost')).toEqual([])
   })
 
+  it('keeps the order of a line though a claim in another line, which is new, joins with them', async () => {
+    const one = raw()
+    await one.claim(claimOf('a'))
+    const others = [claimOf('b'), claimOf('x', { resource: 'new' }), claimOf('c')]
+    const replies = await Promise.all(others.map((request) => one.claim(request)))
+    expect(replies.map(({ status }) => status)).toEqual(['waiting', 'granted', 'waiting'])
+    for await (const { claims } of one.inspect({ prefix: '', resource: 'door' }))
+      expect(claims.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
+    expect.assertions(2)
+  })
+
   it('hands on among its own claims in order, above the fences that were reserved meanwhile', async () => {
     const one = raw()
     const granted = () => one.pushes.filter((push) => push.type === 'granted')

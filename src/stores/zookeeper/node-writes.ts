@@ -9,13 +9,14 @@ import { readData, type ZooKeeperSpace } from './space.js'
 
 /** Makes a node at the end of the line, whose path is `prefix` and a number. */
 export function createNode(
-  { session, batch }: ZooKeeperSpace,
+  { session, batch, openings, own }: ZooKeeperSpace,
   resource: string,
   prefix: string,
   data: string,
 ): Promise<WrittenNode> {
   const { acl } = session
-  return batch.write({ type: 'create', path: prefix, mode: 'ephemeralSequential', data, acl }, resource)
+  const joining = own.isIn(resource) ? batch : openings
+  return joining.write({ type: 'create', path: prefix, mode: 'ephemeralSequential', data, acl }, resource)
 }
 
 /** The claim of a node that `createNode` has made. */

@@ -43,6 +43,11 @@ export class ZooKeeperSpace {
   readonly linesPath: string
   readonly statesPath: string
   readonly batch: WriteBatch
+  /**
+   * For claims whose line's node may be missing. Then the batch is refused and sent again, and
+   * later claims would overtake those of other lines in it.
+   */
+  readonly openings: WriteBatch
   readonly own: OwnNodes
   readonly emptied = new EmptiedLines()
   readonly joins = new JoinQueue()
@@ -58,6 +63,7 @@ export class ZooKeeperSpace {
     this.root = root
     this.name = name
     this.batch = new WriteBatch(session)
+    this.openings = new WriteBatch(session)
     this.own = new OwnNodes(env)
     this.linesPath = format.linesIn(root, name)
     this.statesPath = `${format.isOwn ? root : DEFAULT_ROOT}/${encode(name)}/states`
@@ -91,6 +97,7 @@ export class ZooKeeperSpace {
         this.#listings.delete(resource)
         // The list has to show the claims that join in this turn.
         this.batch.send()
+        this.openings.send()
         resolve(this.#list(this.lineOf(resource)))
       })
     })
