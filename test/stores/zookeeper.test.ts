@@ -380,6 +380,17 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     expect.assertions(2)
   })
 
+  it('leaves many lines with long names at once', async () => {
+    const one = raw()
+    const resources = Array.from({ length: 60 }, (_, index) => `${index}${'é'.repeat(4000)}`)
+    for (const resource of resources) await one.claim(claimOf('a', { resource }))
+    const left = await Promise.all(resources.map((resource) => one.release(resource, 'a')))
+    expect(left).toEqual(resources.map(() => true))
+    const lines: string[] = []
+    for await (const { resource } of one.inspect({ prefix: '' })) lines.push(resource)
+    expect(lines).toEqual([])
+  })
+
   it('hands on among its own claims in order, above the fences that were reserved meanwhile', async () => {
     const one = raw()
     const granted = () => one.pushes.filter((push) => push.type === 'granted')

@@ -21,6 +21,8 @@ interface BatchEntry {
 
 /** Far below what one request may have. */
 const MOST_ENTRIES = 100
+/** A quarter of what servers take by default. Long names fill a request before the entries do. */
+const MOST_BYTES = 256 * 1024
 
 /**
  * Sends the joins and leaves of one turn of the event loop as one transaction: the servers log it
@@ -30,6 +32,7 @@ const MOST_ENTRIES = 100
 export class WriteBatch {
   readonly #session: SharedSession
   #entries: BatchEntry[] = []
+  #bytes = 0
 
   constructor(session: SharedSession) {
     this.#session = session
@@ -44,8 +47,11 @@ export class WriteBatch {
     resource: string,
     before: readonly MultiOperation[] = NOTHING,
   ): Promise<WrittenNode> {
-    if (this.#entries.length === MOST_ENTRIES || this.#has(resource)) this.send()
+    const bytes = sizeOf(operation) + before.reduce((sum, each) => sum + sizeOf(each), 0)
+    const isFull = this.#entries.length === MOST_ENTRIES || this.#bytes + bytes > MOST_BYTES
+    if (isFull || this.#has(resource)) this.send()
     if (this.#entries.length === 0) process.nextTick(this.#sendThis)
+    this.#bytes += bytes
     return new Promise((resolve, reject) => {
       this.#entries.push({ resource, before, operation, resolve, reject })
     })
@@ -55,6 +61,7 @@ export class WriteBatch {
   send(): void {
     const entries = this.#entries
     this.#entries = []
+    this.#bytes = 0
     if (entries.length > 1) void this.#sendTogether(entries)
     else for (const entry of entries) this.#sendAlone(entry)
   }
@@ -105,3 +112,8 @@ export class WriteBatch {
 }
 
 const NOTHING: readonly MultiOperation[] = []
+
+function sizeOf(operation: MultiOperation): number {
+  const { data = '' } = 'data' in operation ? operation : {}
+  return Buffer.byteLength(operation.path) + Buffer.byteLength(data)
+}
