@@ -454,6 +454,19 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await inTime('a new hold', client.mutex('door').acquire())
   })
 
+  it('gives a new client its claim after the last one was closed in an outage', async () => {
+    const one = raw('proxied', OPTIONS)
+    await one.claim(claimOf('a'))
+    proxy.mode = 'stall'
+    // The pulse notices that nobody answers.
+    await one.pulse([]).catch(() => {})
+    await one.close()
+    proxy.mode = 'pass'
+    const two = raw('proxied', OPTIONS)
+    await two.claim(claimOf('b', { resource: 'other' }))
+    expect(two.pushes).toEqual([])
+  })
+
   it('keeps its holds while the connection is cut again and again', async () => {
     // Long enough that a renewal may be late by some seconds.
     const timeoutMs = 2 * TIMEOUT_MS

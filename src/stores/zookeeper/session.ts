@@ -85,6 +85,7 @@ export class SharedSession {
     if (this.#users.size > 0) return
     const client = this.#client
     this.#client = null
+    this.#silentSince = null
     await client?.close()
   }
 
@@ -102,8 +103,8 @@ export class SharedSession {
   /** The driver of the present session. */
   get zk(): ZooKeeperClient {
     const giveUpAfterMs = GIVE_UP_AFTER_TIMEOUTS * this.timeoutMs
-    const isDead = this.#silentSince !== null && this.#env.now() - this.#silentSince > giveUpAfterMs
-    if (isDead) this.#end(this.#client)
+    const silentMs = this.#silentSince === null ? 0 : this.#env.now() - this.#silentSince
+    if (this.#client && silentMs > giveUpAfterMs) this.#end(this.#client)
     // A call goes on after the last client has left: nobody would end the session that it opens.
     if (this.#users.size === 0) return this.#closed()
     this.#client ??= this.#open()
