@@ -126,6 +126,30 @@ describeOn('zookeeper', 'hand-off among the sessions of a ZooKeeper server', () 
     await eventually('the last one', () => last.granted().length === 1)
   })
 
+  it('a waiter that was cancelled just after it came does not hold beside the next one', async () => {
+    const holder = await holderThatWaited()
+    const [waiter, next, operator] = [client(), client(), client()]
+    await waiter.claim(claimOf('waiter'))
+    await next.claim(claimOf('next'))
+    expect(await operator.cancel('door', 'waiter')).toHaveLength(1)
+    await holder.release('door', 'holder')
+    await eventually('the loss', () => waiter.pushes.some(({ type }) => type === 'lost'))
+    await eventually('the next one', () => next.granted().length === 1)
+    expect(waiter.granted()).toEqual([])
+  })
+
+  it('nor does one that waited behind a claim of its own client', async () => {
+    const holder = await holderThatWaited()
+    const [next, operator] = [client(), client()]
+    await holder.claim(claimOf('waiter'))
+    await next.claim(claimOf('next'))
+    expect(await operator.cancel('door', 'waiter')).toHaveLength(1)
+    await holder.release('door', 'holder')
+    await eventually('the loss', () => holder.pushes.some(({ type }) => type === 'lost'))
+    await eventually('the next one', () => next.granted().length === 1)
+    expect(holder.granted().map(({ id }) => id)).toEqual(['holder'])
+  })
+
   it('a steal and an adoption let nobody in but the new holder', async () => {
     const holder = await holderThatWaited()
     const [thief, heir, next] = [client(), client(), client()]

@@ -206,7 +206,9 @@ export class LineClaim {
    * follows it.
    */
   onPredecessorChange(isReleased: boolean): void {
-    const isSure = isReleased && !this.attempt.isUncertain && !this.#position?.updating
+    const { node, isUncertain } = this.attempt
+    // If its own node had been removed, its watch would have told so before this.
+    const isSure = isReleased && node?.isWatched && !isUncertain && !this.#position?.updating
     if (isSure && this.#state === 'waiting') this.#hold()
     else void this.position.update().catch(() => {})
   }

@@ -2,7 +2,10 @@ import type { Env } from '../../base/env.js'
 import type { LineClaim } from './claim.js'
 import { type ClaimName, fenceOf, lastFenceOf } from './names.js'
 
-/** Most claims end before that. Only a node that is older is watched for its removal by others. */
+/**
+ * Most claims end before that. Only a node that is older, or whose claim has to wait for a lock, is
+ * watched for its removal by others.
+ */
 const WATCH_AFTER_MS = 200
 
 /** A claim's node, and the transaction that made it. */

@@ -28,6 +28,8 @@ export class PredecessorWatch {
       return false
     }
     this.stop()
+    // In a lock's line the release of that node may grant the claim, unless it was removed before.
+    if (mine.capacity === EXCLUSIVE) this.#claim.watchNode()
     const own = mine.capacity === EXCLUSIVE ? this.#space.own.at(path) : undefined
     if (!own) return this.#watchOnServer(target, path, mine)
     // The client knows itself when its own claims leave.
