@@ -409,6 +409,26 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     expect(new Set(fences).size).toBe(3)
   })
 
+  it('cancels the last waiter of a line though holders leave all the time', async () => {
+    const [one, operator] = [raw(), raw()]
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const id of ids) await one.claim(claimOf(id))
+    const send = ZooKeeperClient.prototype.multi
+    const leaving = ids.slice(0, 4)
+    let multis = 0
+    vi.spyOn(ZooKeeperClient.prototype, 'multi').mockImplementation(async function (
+      this: ZooKeeperClient,
+      ...request
+    ) {
+      multis++
+      const id = leaving.shift()
+      if (id) await one.release('door', id)
+      return send.apply(this, request)
+    })
+    expect((await operator.cancel('door', 'f')).map(({ id }) => id)).toEqual(['f'])
+    expect(multis).toBe(1)
+  })
+
   it('grants no reader that joins while a steal is under way', async () => {
     const reader = { permits: 1 }
     const [one, late, thief] = [raw(), raw(), raw()]

@@ -33,6 +33,11 @@ export function storeFailure(error: unknown): unknown {
   })
 }
 
+/** What was read has changed meanwhile, again and again. */
+export function askAgain(message: string): HoldfastError {
+  return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'zookeeper', retryable: true })
+}
+
 export function closed(): HoldfastError {
   return new HoldfastError('CLOSED', 'This client was closed; make a new one', { store: 'zookeeper' })
 }

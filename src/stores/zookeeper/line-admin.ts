@@ -1,9 +1,12 @@
 import type { ClaimView, InspectQuery, LineView } from '../../contract/store.js'
 import { decode } from '../shared/encoding.js'
-import { hasCode } from './failures.js'
+import { askAgain, hasCode } from './failures.js'
 import type { ListedLine } from './line.js'
 import { type ClaimName, fenceOf, markName, pinName } from './names.js'
 import { readData, type ZooKeeperSpace } from './space.js'
+
+/** After so many changes of a line while it is worked on, the call fails. */
+const MOST_CONFLICTS = 20
 
 /** What operators do with lines: look at them, break holds, change capacities. */
 export class LineAdmin {
@@ -31,7 +34,7 @@ export class LineAdmin {
   }
 
   async cancel(resource: string, id: string): Promise<ClaimView[]> {
-    for (;;) {
+    for (let count = 1; count <= MOST_CONFLICTS; count++) {
       const line = await this.#space.listInSync(resource)
       if (line.holds.some((hold) => hold.id === id)) return []
       // Of an attempt that was repeated there may be two.
@@ -41,6 +44,7 @@ export class LineAdmin {
       const view = await this.#view(resource, first, false)
       if (view && (await this.#removeWaiting(resource, line, waiting))) return [view]
     }
+    throw askAgain(`The line of '${resource}' changed too often`)
   }
 
   /** In one step with the check that they still wait; false: the line has changed. */

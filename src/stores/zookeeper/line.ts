@@ -94,9 +94,12 @@ export class ListedLine {
     return { isHeld: false, ahead, target }
   }
 
-  /** As few claims ahead of it as it takes to make it wait: while they stay, it is not granted. */
+  /**
+   * As few claims ahead of it as it takes to make it wait: while they stay, it is not granted. The
+   * last ones, which are likely to stay longest.
+   */
   obstacles(mine: ClaimName): ClaimName[] {
-    const ahead = this.claims.slice(0, this.#indexes.get(mine.name) ?? 0)
+    const ahead = this.claims.slice(0, this.#indexes.get(mine.name) ?? 0).toReversed()
     const obstacles: ClaimName[] = []
     let free = (this.capacity ?? mine.capacity) - mine.permits
     for (const claim of ahead.toSorted((one, other) => other.permits - one.permits)) {
