@@ -429,6 +429,19 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     expect(multis).toBe(1)
   })
 
+  it('sets one capacity when several are asked for at once', async () => {
+    const [one, other] = [raw(), raw()]
+    for (const [first, second] of [
+      [10, 10],
+      [7, 3],
+    ] as const) {
+      await Promise.all([one.resize('door', 1, first), other.resize('door', 1, second)])
+      const names = await nodes()
+      expect(names).toHaveLength(1)
+      expect([`:pin,1,${first}`, `:pin,1,${second}`]).toContain(names[0])
+    }
+  })
+
   it('grants no reader that joins while a steal is under way', async () => {
     const reader = { permits: 1 }
     const [one, late, thief] = [raw(), raw(), raw()]

@@ -7,6 +7,7 @@ import { readData, type ZooKeeperSpace } from './space.js'
 
 /** After so many changes of a line while it is worked on, the call fails. */
 const MOST_CONFLICTS = 20
+const CONFLICTS = ['BAD_VERSION', 'NO_NODE', 'NODE_EXISTS'] as const
 
 /** What operators do with lines: look at them, break holds, change capacities. */
 export class LineAdmin {
@@ -64,39 +65,58 @@ export class LineAdmin {
   }
 
   async resize(resource: string, declared: number, capacity: number): Promise<void> {
-    const path = this.#space.lineOf(resource)
-    const line = await this.#space.listInSync(resource)
+    for (let count = 1; count <= MOST_CONFLICTS; count++) {
+      const line = await this.#space.listInSync(resource)
+      const { holds } = line
+      if (!(await this.#setCapacity(resource, line, declared, capacity))) continue
+      // A waiter that wants more than the capacity would block the line forever: remove it, and its
+      // next claim is refused.
+      for (const claim of line.claims)
+        if (!holds.includes(claim) && claim.permits > capacity) await this.#remove(resource, claim.name)
+      return
+    }
+    throw askAgain(`The line of '${resource}' changed too often`)
+  }
+
+  /** false: another call has changed the line since it was listed. */
+  #setCapacity(resource: string, line: ListedLine, declared: number, capacity: number): Promise<boolean> {
     // No pin is needed once every claim in the line declares that capacity.
     const isDeclared = declared === capacity && line.claims.every((claim) => claim.capacity === capacity)
     const { holds } = line
     const used = holds.reduce((sum, { permits }) => sum + permits, 0)
     const last = used > capacity ? holds.at(-1) : undefined
-    const names = [
+    return this.#replaceSettings(resource, line, [
       ...(isDeclared ? [] : [pinName(declared, capacity)]),
       ...(last ? [markName(last.sequence)] : []),
-    ]
-    await this.#replaceNames(path, [line.pin?.name, line.mark?.name], names)
-    // A waiter that wants more than the capacity would block the line forever: remove it, and its
-    // next claim is refused.
-    for (const claim of line.claims)
-      if (!holds.includes(claim) && claim.permits > capacity) await this.#remove(resource, claim.name)
+    ])
   }
 
-  /** Replaces the nodes that describe the line. */
-  async #replaceNames(
-    path: string,
-    before: readonly (string | undefined)[],
+  async #replaceSettings(
+    resource: string,
+    { settings, version }: ListedLine,
     after: readonly string[],
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { session } = this.#space
-    const old = before.filter((name) => name !== undefined && !after.includes(name))
-    const add = after.filter((name) => !before.includes(name))
-    if (old.length + add.length === 0) return
-    if (add.length > 0) await session.makePath(path)
-    await session.zk.multi([
-      ...old.map((name) => ({ type: 'delete', path: `${path}/${name}` }) as const),
-      ...add.map((name) => ({ type: 'create', path: `${path}/${name}`, acl: session.acl }) as const),
-    ])
+    const path = this.#space.lineOf(resource)
+    const old = settings.filter((name) => !after.includes(name))
+    const add = after.filter((name) => !settings.includes(name))
+    if (old.length + add.length === 0) return true
+    if (version === null) {
+      await session.makePath(path)
+      return false
+    }
+    try {
+      await session.zk.multi([
+        // Otherwise two calls at once would each leave a pin.
+        { type: 'set', path, data: '', version },
+        ...old.map((name) => ({ type: 'delete', path: `${path}/${name}` }) as const),
+        ...add.map((name) => ({ type: 'create', path: `${path}/${name}`, acl: session.acl }) as const),
+      ])
+      return true
+    } catch (error) {
+      if (CONFLICTS.some((code) => hasCode(error, code))) return false
+      throw error
+    }
   }
 
   async *inspect({ prefix, resource }: InspectQuery): AsyncIterable<LineView> {

@@ -26,6 +26,10 @@ export class ListedLine {
   readonly claims: readonly ClaimName[]
   readonly pin: PinName | undefined
   readonly mark: MarkName | undefined
+  /** The names of all pins and marks. */
+  readonly settings: readonly string[]
+  /** Of the line's node, which every resize changes; null: there is no such node. */
+  readonly version: number | null
   /**
    * The last transaction that gave fences out of order. Older claims take later ones when they are
    * granted.
@@ -34,18 +38,28 @@ export class ListedLine {
   readonly #holdCount: number
   readonly #indexes: ReadonlyMap<string, number>
 
-  constructor(names: readonly string[], lastJump: bigint, format: NodeFormat = OWN_FORMAT) {
+  constructor(
+    names: readonly string[],
+    lastJump: bigint,
+    format: NodeFormat = OWN_FORMAT,
+    version: number | null = null,
+  ) {
+    this.version = version
     // Other software writes to the node of a shared line for its own reasons.
     this.lastJump = format.isOwn ? lastJump : 0n
     const claims: ClaimName[] = []
+    const settings: string[] = []
     for (const name of names) {
       const claim = format.parse(name)
       if (claim) claims.push(claim)
       else {
-        this.pin ??= parsePin(name)
-        this.mark ??= parseMark(name)
+        const [pin, mark] = [parsePin(name), parseMark(name)]
+        this.pin ??= pin
+        this.mark ??= mark
+        if (pin || mark) settings.push(name)
       }
     }
+    this.settings = settings
     this.claims = claims.sort((one, other) => compareSequences(one.sequence, other.sequence))
     this.#holdCount = this.#countHolds()
     this.#indexes = new Map(this.claims.map(({ name }, index) => [name, index]))

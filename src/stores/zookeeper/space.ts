@@ -115,7 +115,7 @@ export class ZooKeeperSpace {
   }
 
   line(children: readonly string[], stat: Stat): ListedLine {
-    return new ListedLine(children, stat.mzxid, this.format)
+    return new ListedLine(children, stat.mzxid, this.format, stat.version)
   }
 
   async #list(path: string): Promise<ListedLine> {
