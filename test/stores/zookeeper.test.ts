@@ -460,6 +460,25 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
     await eventually('the reader', () => late.pushes.some(({ type }) => type === 'granted'))
   })
 
+  it('steals again if the capacity was raised meanwhile, which let a waiter in', async () => {
+    const seats = { capacity: 3, permits: 2 }
+    const [one, operator, thief] = [raw(), raw(), raw()]
+    for (const id of ['a', 'b']) await one.claim(claimOf(id, seats))
+    const send = ZooKeeperClient.prototype.multi
+    vi.spyOn(ZooKeeperClient.prototype, 'multi').mockImplementationOnce(async function (
+      this: ZooKeeperClient,
+      ...request
+    ) {
+      await operator.resize('door', 3, 4)
+      await eventually('b', () => one.pushes.some(({ type }) => type === 'granted'))
+      return send.apply(this, request)
+    })
+    const stolen = await thief.claim(claimOf('thief', { capacity: 3, permits: 3, mode: 'steal' }))
+    expect(stolen.status).toBe('granted')
+    const lost = () => one.pushes.flatMap((push) => (push.type === 'lost' ? [push.id] : []))
+    await eventually('the losses', () => lost().toSorted().join() === 'a,b')
+  })
+
   it('does not take a steal for the end of its own claim ahead', async () => {
     const [one, thief] = [raw(), raw()]
     const granted = () => one.pushes.filter((push) => push.type === 'granted')

@@ -101,8 +101,11 @@ export class ClaimAttempt {
     }
   }
 
-  /** Removes the nodes of `others` and takes `place`, in one step. false: they were gone. */
-  async replace(others: readonly ClaimName[], place: LinePlace): Promise<boolean> {
+  /**
+   * Removes the nodes of `others` and takes `place`, in one step. false: they were gone, or the
+   * line's node has another version than `version`.
+   */
+  async replace(others: readonly ClaimName[], place: LinePlace, version?: number): Promise<boolean> {
     const unnamed = { ...place, id: this.#request.id }
     const claim = { ...unnamed, name: successorName(unnamed) }
     const own = this.#node
@@ -110,7 +113,7 @@ export class ClaimAttempt {
     const leaving = own ? [...others.filter(({ name }) => name !== own.claim.name), own.claim] : others
     this.#replaced = own
     try {
-      const zxid = await replaceNodes(this.#space, this.line, leaving, claim, this.#data)
+      const zxid = await replaceNodes(this.#space, this.line, leaving, claim, this.#data, version)
       if (zxid === null) return false
       this.#tellRevoked(others)
       this.#setNode({ path: `${this.line}/${claim.name}`, claim, zxid })

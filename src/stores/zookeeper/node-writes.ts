@@ -52,7 +52,7 @@ export async function removeNode(
 
 /**
  * Removes the nodes of `others` and makes one for `claim`, in one transaction; its number. null:
- * one of the others was gone.
+ * one of the others was gone, or the line's node has another version than `version`.
  */
 export function replaceNodes(
   { session }: ZooKeeperSpace,
@@ -60,6 +60,7 @@ export function replaceNodes(
   others: readonly ClaimName[],
   { name, fence }: ClaimName,
   data: string,
+  version?: number,
 ): Promise<bigint | null> {
   const operations: MultiOperation[] = [
     ...others.map((other) => ({ type: 'delete', path: `${line}/${other.name}` }) as const),
@@ -67,8 +68,11 @@ export function replaceNodes(
   ]
   // Claims that joined before this transaction, and are granted after it, need a later fence than
   // their own.
-  if (fence === null) operations.push({ type: 'set', path: line, data: '' })
-  return transaction(session.zk.multi(operations))
+  if (fence === null) operations.push({ type: 'set', path: line, data: '', version })
+  return transaction(session.zk.multi(operations)).catch((error) => {
+    if (hasCode(error, 'BAD_VERSION')) return null
+    throw error
+  })
 }
 
 /**

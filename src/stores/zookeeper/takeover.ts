@@ -17,7 +17,11 @@ export async function overtake(
     const line = await space.list(resource)
     const holds = line.holds.filter(({ name }) => name !== claim.attempt.node?.claim.name)
     const last = holds.at(-1)
-    if (last) await claim.attempt.replace(holds, { permits, capacity, sequence: last.sequence, fence: null })
+    if (last) {
+      const place = { permits, capacity, sequence: last.sequence, fence: null }
+      // A resize meanwhile may have let waiters in.
+      await claim.attempt.replace(holds, place, line.version ?? undefined)
+    }
     await claim.position.update(last ? undefined : line)
   }
 }
