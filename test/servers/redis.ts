@@ -60,7 +60,9 @@ export class RedisServer extends Server {
    * heard from it.
    */
   async hasReplica(): Promise<void> {
-    await eventually('the replica', async () => (await this.info('slave0')).includes('state=online'))
+    await eventually('the replica', async () =>
+      (await this.cli('info', 'replication')).includes('state=online'),
+    )
   }
 
   /** Closes the connection of every client, ordinary and subscribed ones, of replicas not. */

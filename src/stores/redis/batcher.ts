@@ -94,7 +94,7 @@ export class RedisBatcher {
     const wanted = areReleases ? { count: 0, timeoutMs: 1 } : replicas
     const { reply, acknowledged } = await this.#runner.runDurably(batchScript, keys, args, wanted)
     const isReplicated = acknowledged >= replicas.count
-    if (!isReplicated && !areReleases) this.#runner.suspect()
+    if (!isReplicated && !areReleases) this.#runner.missReplicas()
     this.#deliver(calls, String(reply), isReplicated)
   }
 

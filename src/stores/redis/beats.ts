@@ -46,7 +46,7 @@ async function send(
   const { reply, acknowledged } = await runner.runDurably(pulseScript, keys, args, replicas)
   // A renewal that a fail-over could lose must not be relied upon.
   if (acknowledged < replicas.count) {
-    runner.suspect()
+    runner.missReplicas()
     throw outOfReach(`only ${acknowledged} of ${replicas.count} replicas have the renewal`)
   }
   return String(reply)

@@ -113,25 +113,20 @@ export class RedisRunner {
   }
 
   /**
-   * The server has too few replicas: it may be an old master, which came back and is demoted
-   * seconds later. Its Sentinels know the right one.
+   * Too few replicas have a grant. With Sentinels the server may be an old master that came back,
+   * which they demote seconds later. With one address a new connection most likely leads to the
+   * same server, and would cost the calls under way.
    */
-  suspect(): void {
-    if (this.#options.isSentinel) this.#leave()
-  }
-
-  /** Explains why a call failed. A replica that answered is left for the master. */
-  failureOf(error: unknown): HoldfastError {
-    if (isReplica(error)) this.#leave()
-    return explain(error)
+  missReplicas(): void {
+    if (this.#options.isSentinel) this.#suspect()
   }
 
   /**
-   * Closes the connection, if it is ours, and the next call finds the master anew: by its
-   * Sentinels, or by an address that may lead to another server by now. The client of a Cluster
-   * does so by itself.
+   * The server may be an old master, whose address or Sentinels may name the new one by now. So the
+   * connection is closed, if it is ours, and the next call finds the master anew. The client of a
+   * Cluster does so by itself.
    */
-  #leave(): void {
+  #suspect(): void {
     const { env, onSuspicion } = this.#options
     const now = env.now()
     const { driver } = this
@@ -139,6 +134,12 @@ export class RedisRunner {
     this.#suspectFrom = now + SUSPECT_INTERVAL_MS
     this.#abandon()
     onSuspicion()
+  }
+
+  /** Explains why a call failed. A replica that answered is left for the master. */
+  failureOf(error: unknown): HoldfastError {
+    if (isReplica(error)) this.#suspect()
+    return explain(error)
   }
 
   #forget(opening: Promise<RedisDriver>): void {
