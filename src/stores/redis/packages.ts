@@ -100,6 +100,9 @@ async function openIoredis(
       ? new Cluster(nodes, {
           lazyConnect: true,
           enableOfflineQueue: false,
+          // It would ask any one node whether the Cluster is ready, and wait for ever for one that
+          // stands still.
+          enableReadyCheck: false,
           redisOptions: {
             ...login,
             disconnectTimeout: DISCONNECT_WITHIN_MS,
