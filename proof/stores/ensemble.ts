@@ -3,9 +3,9 @@ import type { Server } from '../../test/servers/server.js'
 import { WallClock } from '../../test/servers/wall-clock.js'
 import { clientClocks, clientNemeses, processNemeses, versionNemeses } from '../nemeses/clients.js'
 import { packetNemeses } from '../nemeses/network.js'
-import { killedServers, pausedServers } from '../nemeses/servers.js'
+import { hasClients, killedServers, pausedServers } from '../nemeses/servers.js'
 import { slowly } from '../nemeses/slowly.js'
-import type { Nemesis } from '../nemesis.js'
+import type { Choice, Nemesis } from '../nemesis.js'
 import type { ProvedStore } from '../store.js'
 
 interface StartedEnsemble {
@@ -39,7 +39,7 @@ export function ensemble(store: Ensemble): ProvedStore {
           ...processNemeses(leaseMs),
           ...versionNemeses(leaseMs),
           ...serverNemeses(started, store),
-          ...packetNemeses(leaseMs, async (choice) => [choice.one(started.servers).port]),
+          ...packetNemeses(leaseMs, async (choice) => [usedServer(started, choice).port]),
           ...(canMove ? clientClocks(clock, leaseMs) : []),
         ],
         wayOf: async (worker) => ({
@@ -53,6 +53,12 @@ export function ensemble(store: Ensemble): ProvedStore {
       }
     },
   }
+}
+
+/** One that has clients at this moment, if any has. */
+function usedServer({ servers }: StartedEnsemble, choice: Choice): Server {
+  const used = servers.filter(hasClients)
+  return choice.one(used.length > 0 ? used : servers)
 }
 
 function serverNemeses(
