@@ -183,15 +183,18 @@ class Campaign {
     })
   }
 
-  /** In the order in which they have to be healed. */
+  /**
+   * In the order in which they have to be healed. They begin in the opposite one: who looks for the
+   * leader needs the network.
+   */
   async #begin(faults: readonly Nemesis[]): Promise<Begun[]> {
+    const place = ({ hits }: Nemesis): number => HEALING_ORDER.indexOf(hits)
     const begun: Begun[] = []
-    for (const fault of faults) {
+    for (const fault of faults.toSorted((one, other) => place(other) - place(one))) {
       const heal = await fault.begin(this.#crowd, choiceFrom(this.#random))
-      begun.push({ fault, heal, begunAt: nowUs() })
+      begun.unshift({ fault, heal, begunAt: nowUs() })
     }
-    const place = ({ fault }: Begun): number => HEALING_ORDER.indexOf(fault.hits)
-    return begun.sort((one, other) => place(one) - place(other))
+    return begun
   }
 
   async #healthy(): Promise<void> {
