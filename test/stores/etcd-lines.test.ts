@@ -621,4 +621,15 @@ describeOn('etcd', 'lines of etcd that others change at the same time', () => {
     line.leave()
     await reached
   })
+
+  it('says nothing of waiters that may have left since it was read', async () => {
+    laggingWatches()
+    const [ours, theirs] = [near(), near()]
+    expect(await ours.claim('hold', { permits: 1 })).toMatchObject({ status: 'granted' })
+    expect(await theirs.claim('waiter')).toMatchObject({ status: 'waiting' })
+    const beat = { resource: 'door', id: 'hold', leaseMs: MINUTE, presenceMs: MINUTE }
+    expect(await ours.connection.pulse([beat])).toMatchObject([{ isWanted: true }])
+    expect(await theirs.connection.release('door', 'waiter')).toBe(true)
+    expect(await ours.claim('hold', { permits: 1 })).not.toHaveProperty('isWanted')
+  })
 })
