@@ -170,6 +170,26 @@ describe('the campaign of `npm run prove`', () => {
     expect(new Set(violations)).toEqual(new Set(['Nothing happened: nothing']))
   })
 
+  it('begins a fault of the network last, and heals it first', { timeout: 120_000 }, async () => {
+    const steps: string[] = []
+    const recorded = (hits: 'network' | 'servers'): Nemesis => ({
+      ...{ name: hits, hits, lastsMs: 1 },
+      begin: async () => {
+        // Each alone, and two pairs.
+        if (steps.length === 8) throw new Error('enough')
+        steps.push(`begin ${hits}`)
+        return async () => void steps.push(`heal ${hits}`)
+      },
+    })
+    const store: ProvedStore = {
+      ...{ ...sqlite, workers: 2, leaseMs: 500 },
+      start: async () => ({ ...(await sqlite.start()), nemeses: [recorded('network'), recorded('servers')] }),
+    }
+    await expect(prove(store, { seed: 7, minutes: 2, file: newFile() })).rejects.toThrow('enough')
+    expect(steps.join()).toContain('begin servers,begin network,heal network,heal servers')
+    expect(steps.join()).not.toContain('begin network,begin servers')
+  })
+
   it('counts a run only if enough happened', () => {
     const window = { faults: ['a'], lastedMs: 1, grants: 30, grantsBefore: 0, losses: 0, refused: 5 }
     const unavailable = 0
