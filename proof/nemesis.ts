@@ -1,6 +1,9 @@
 import type { Crowd } from './crowd.js'
 
-/** Ends the fault. May resolve with how often it has struck, where that can be counted. */
+/**
+ * Ends the fault. May resolve with how often it has struck, where that can be counted. A fault that
+ * was alone must have struck.
+ */
 export type Heal = () => Promise<unknown>
 
 /** What a fault may use to choose. All of it comes from the seed. */
@@ -16,9 +19,13 @@ export interface Choice {
 export interface Nemesis {
   readonly name: string
   /** What it disturbs. Two at a time disturb different things. */
-  readonly hits: 'clients' | 'servers' | 'network' | 'clocks' | 'disk'
+  readonly hits: 'clients' | 'servers' | 'network' | 'clocks' | 'disk' | 'nothing'
   /** How long it lasts after it has begun, in milliseconds. */
   readonly lastsMs: number
+  /** While it lasts, nobody is granted anything, not even inside a process. */
+  readonly stopsAll?: boolean
+  /** It lasts for so long that some holds must be lost. */
+  readonly endsHolds?: boolean
   /**
    * Why a hold from before it has begun may meet one from after: what the store's page says about
    * it. Fences still have to grow.

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { redissonLock } from '../../src/stores/redis/index.js'
 import { eventually, inTime, now, rejectsWith, Watched } from '../../src/testing/conformance/checks.js'
 import { type Crew, describeWithPeer } from './crew.js'
+import type { PeerProcess } from './peer.js'
 
 const LEASE_MS = 20_000
 const SHORT_LEASE_MS = 1000
@@ -43,15 +44,15 @@ describeWithPeer('redisson', 'locks shared with Redisson', (crew) => {
     const toPeer: number[] = []
     for (let round = 0; round < 5; round++) {
       await peer.ask('a', 'lock', kind, `push-${kind}`, 0)
-      const waiting = new Watched(lock.acquire())
+      const ours = new Watched(lock.acquire())
       await subscribed(crew, `push-${kind}`)
       const freedAt = now()
       await peer.ask('a', 'unlock', kind, `push-${kind}`)
-      const hold = await inTime('our hold', waiting.promise)
-      toUs.push(waiting.settledAt - freedAt)
+      const hold = await inTime('our hold', ours.promise)
+      toUs.push(ours.settledAt - freedAt)
 
       const next = new Watched(peer.ask('b', 'lock', kind, `push-${kind}`, 0))
-      await subscribed(crew, `push-${kind}`, 2)
+      await waitsForMessage(peer, 'b')
       const releasedAt = now()
       await hold.release()
       await next.promise
@@ -206,6 +207,7 @@ describeWithPeer('redisson', 'locks shared with Redisson', (crew) => {
     const readers = [peer.ask('b', 'lock', 'read', 'table', 0), peer.ask('c', 'lock', 'read', 'table', 0)]
     const third = read.acquire()
     await subscribed(crew, 'table', 2)
+    for (const task of ['b', 'c']) await waitsForMessage(peer, task)
     await written.release()
     await Promise.all(readers)
     await (await third).release()
@@ -311,6 +313,14 @@ async function subscribed(crew: Crew, name: string, programs = 1): Promise<void>
     )
     return counts.reduce((sum, count) => sum + count, 0) >= programs
   })
+}
+
+/**
+ * Resolves when the task of Redisson waits for a message. A message to all that comes after its
+ * last try and before that wakes nobody: it then looks again when the lease ends.
+ */
+async function waitsForMessage(peer: PeerProcess, task: string): Promise<void> {
+  await eventually('a waiting task', async () => (await peer.ask('look', 'waits', task)) === 'true')
 }
 
 /** The keys of a lock, without those that only remember a call. */

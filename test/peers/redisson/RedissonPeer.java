@@ -15,6 +15,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 public class RedissonPeer {
+  private static final String TASK = "task ";
   private static RedissonClient redisson;
 
   public static void main(String[] args) throws Exception {
@@ -27,7 +28,8 @@ public class RedissonPeer {
     for (String line = input.readLine(); line != null; line = input.readLine()) {
       String[] words = line.split(" ");
       // One thread for each task: Redisson's locks belong to threads.
-      ExecutorService task = tasks.computeIfAbsent(words[1], name -> Executors.newSingleThreadExecutor());
+      ExecutorService task = tasks.computeIfAbsent(words[1],
+          name -> Executors.newSingleThreadExecutor(run -> new Thread(run, TASK + name)));
       task.execute(() -> answer(words));
     }
     Runtime.getRuntime().halt(0);
@@ -61,6 +63,7 @@ public class RedissonPeer {
       case "permits": return redisson.getSemaphore(args[0]).availablePermits();
       case "setCount": return redisson.getCountDownLatch(args[0]).trySetCount(Integer.parseInt(args[1]));
       case "countDown": redisson.getCountDownLatch(args[0]).countDown(); return "counted";
+      case "waits": return waits(args[0]);
       case "await": redisson.getCountDownLatch(args[0]).await(); return "open";
       default: throw new IllegalArgumentException(command);
     }
@@ -75,6 +78,15 @@ public class RedissonPeer {
       case "write": return redisson.getReadWriteLock(name).writeLock();
       default: throw new IllegalArgumentException(kind);
     }
+  }
+
+  /** Whether the task has come to wait for a message. */
+  private static boolean waits(String task) {
+    return Thread.getAllStackTraces().entrySet().stream()
+        .filter(each -> each.getKey().getName().equals(TASK + task))
+        .filter(each -> each.getKey().getState().toString().endsWith("WAITING"))
+        .flatMap(each -> Arrays.stream(each.getValue()))
+        .anyMatch(frame -> frame.getClassName().equals("java.util.concurrent.Semaphore"));
   }
 
   /** A lease of 0 leaves the lock to the watchdog. */
