@@ -78,3 +78,27 @@ it('loses with the session what could not be removed before', async () => {
   table.loseAll()
   expect(claims.every(({ isLost }) => isLost)).toBe(true)
 })
+
+it('tries again for claims that could not leave when their client was closed', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const { claims, table } = tableIn(world)
+  for (const claim of claims) claim.failures = 2
+  table.cancelTimer()
+  await table.leaveAll()
+  table.clear()
+  expect(table.hasLeftovers).toBe(true)
+  await world.run(2000)
+  expect(claims.map(({ attempts }) => attempts)).toEqual(claims.map(() => 3))
+  expect(table.hasLeftovers).toBe(false)
+})
+
+it('tries nothing again once the session ends, also for what fails later', async () => {
+  const world = new VirtualWorld({ seed: 1 })
+  const { claims, table } = tableIn(world)
+  for (const claim of claims) claim.failures = Infinity
+  table.cancelTimer()
+  table.stopCleaning()
+  for (const claim of claims) table.abandon(claim)
+  await world.run(2000)
+  expect(claims.map(({ attempts }) => attempts)).toEqual(claims.map(() => 1))
+})

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EXCLUSIVE } from '../../src/contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../src/contract/store.js'
-import { ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
+import { OPEN, Perms, ZooKeeperClient, ZooKeeperError } from '../../src/drivers/zookeeper/index.js'
 import { type Hold, Holdfast, type HoldfastError } from '../../src/index.js'
 import { encode } from '../../src/stores/shared/encoding.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
@@ -275,6 +275,26 @@ describeOn('zookeeper', 'the ZooKeeper store', () => {
       await eventually('the end of the new session', () => proxy.openConnections === 0)
     },
   )
+
+  it('removes its node after its end, where the servers refused that at first', async () => {
+    const store = zookeeper(address('proxied'), { ...LASTING, root })
+    const connect = (id: string) => store.connect({ id, space: 's', push: () => {} })
+    // The session lives on with the other one.
+    const [one, other] = [connect('one'), connect('other')]
+    opened.push(one, other)
+    await one.claim(claimOf('held'))
+    const line = `${root}/s/lines/door`
+    await zk.setAcl(
+      line,
+      OPEN.map((anyone) => ({ ...anyone, perms: Perms.all & ~Perms.delete })),
+    )
+    await inTime('close', one.close())
+    expect(await nodes()).toHaveLength(1)
+    await zk.setAcl(line, OPEN)
+    await eventually('its removal', async () => (await nodes()).length === 0)
+    await other.close()
+    await eventually('the end of the session', () => proxy.openConnections === 0)
+  })
 
   it('works beside nodes of other applications, whatever their names and data', async () => {
     const connection = raw()

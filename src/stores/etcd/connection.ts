@@ -26,9 +26,6 @@ import { checkBlock } from './rows.js'
 import { EtcdSpace } from './space.js'
 import { EtcdStates } from './states.js'
 
-/** How long after a failure a claim that nobody wants any more is removed. */
-const CLEAN_AGAIN_MS = 1000
-
 /** One client's connection. */
 export class EtcdConnection implements Connection {
   readonly #space: EtcdSpace
@@ -42,7 +39,7 @@ export class EtcdConnection implements Connection {
     this.#space = new EtcdSpace({ ...settings, onLeaseEnd: () => this.#onLeaseEnd() })
     const make = (request: ClaimRequest, key: string, now: number): EtcdClaim =>
       new EtcdClaim(this.#space, request, key, now)
-    this.#claims = new ClaimTable(settings.env, make, nothing, CLEAN_AGAIN_MS)
+    this.#claims = new ClaimTable(settings.env, make, nothing)
     this.#entry = new EtcdEntry(this.#space)
     this.#admin = new EtcdAdmin(this.#space, (resource, id) => this.#leftMs(resource, id))
     this.#states = new EtcdStates(this.#space)

@@ -21,6 +21,9 @@ export interface SessionClaim {
 
 type MakeClaim<C> = (request: ClaimRequest, key: string, now: number) => C
 
+/** A node that could not be removed may block its line until then. */
+const CLEAN_AGAIN_MS = 1000
+
 /**
  * The claims of one client, where the store knows only sessions. Removes those that expire, and
  * retries removals that fail.
@@ -33,16 +36,17 @@ export class ClaimTable<C extends SessionClaim> {
   /** Not wanted any more, but their nodes may still exist. */
   readonly #leftovers = new Set<C>()
   readonly #onCleaned: () => void
-  readonly #cleanAgainMs: number | null
+  readonly #cleanAgainMs: number
+  #isOver = false
   #cancelCleaning: Cancel | null = null
   #cancelTimer: Cancel = () => {}
   #timerAt = Infinity
 
   /**
    * `onCleaned` is called whenever the last leftover was removed. `cleanAgainMs`: how long after a
-   * failure removals are retried; null: the store calls `clean` when that may help.
+   * failure removals are retried.
    */
-  constructor(env: Env, make: MakeClaim<C>, onCleaned: () => void, cleanAgainMs: number | null = null) {
+  constructor(env: Env, make: MakeClaim<C>, onCleaned: () => void, cleanAgainMs = CLEAN_AGAIN_MS) {
     this.#env = env
     this.#make = make
     this.#onCleaned = onCleaned
@@ -126,7 +130,7 @@ export class ClaimTable<C extends SessionClaim> {
   /** All claims leave their lines, as far as the servers can be reached. */
   async leaveAll(): Promise<void> {
     const leaving = [...this].map((claim) =>
-      claim.calls.run(() => claim.leave()).catch(() => this.#leftovers.add(claim)),
+      claim.calls.run(() => claim.leave()).catch(() => this.addLeftover(claim)),
     )
     await Promise.all(leaving)
   }
@@ -145,6 +149,7 @@ export class ClaimTable<C extends SessionClaim> {
 
   /** The session is about to end, and all nodes with it. */
   stopCleaning(): void {
+    this.#isOver = true
     this.#leftovers.clear()
     this.#cancelCleaning?.()
   }
@@ -167,7 +172,7 @@ export class ClaimTable<C extends SessionClaim> {
   }
 
   #cleanLater(): void {
-    if (this.#cleanAgainMs === null || this.#cancelCleaning || this.#leftovers.size === 0) return
+    if (this.#isOver || this.#cancelCleaning || this.#leftovers.size === 0) return
     const clean = (): void => {
       this.#cancelCleaning = null
       this.clean()

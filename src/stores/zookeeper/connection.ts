@@ -251,7 +251,8 @@ export class ZooKeeperConnection implements Connection, SessionClient {
     if (!session.hasOneClient) await this.#claims.leaveAll()
     this.#claims.clear()
     this.#isLeaving = true
-    if (session.hasOneClient || !this.#claims.hasLeftovers) await session.leave(this)
+    if (session.hasOneClient) this.#claims.stopCleaning()
+    if (!this.#claims.hasLeftovers) await session.leave(this)
   }
 
   async #call<T>(work: () => Promise<T>): Promise<T> {
