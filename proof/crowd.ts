@@ -4,17 +4,22 @@ import { constants, getPriority, setPriority } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { entryOf, previousFolder } from '../scripts/previous.mjs'
+import { nothing } from '../src/base/nothing.js'
 import type { QuorumOptions } from '../src/stores/quorum/index.js'
 import { eventually } from '../src/testing/conformance/checks.js'
 import type { TcpProxy } from '../test/servers/proxy.js'
 import type { AcquireRecord, EndRecord, HistoryRecord, LockKind } from './history.js'
 import { type Question, Registers } from './register.js'
 import { nowUs } from './time.js'
+import type { Moments, Span } from './windows.js'
 
 const ROOT = join(import.meta.dirname, '..')
 const WORKER = join(import.meta.dirname, 'worker.mjs')
 const END_LIMIT_MS = 30_000
 const READY_LIMIT_MS = 60_000
+/** How old a fresh hold may be, and how long one is waited for. */
+const FRESH_LEASES = 0.5
+const FRESH_WITHIN_LEASES = 4
 /** Records are written to the file in pieces of about so many characters. */
 const PIECE = 2 ** 18
 
@@ -64,12 +69,8 @@ export interface CrowdOptions {
 /** Which client and task of the worker was granted. */
 type Granted = AcquireRecord & { readonly client: number; readonly task: number }
 
-interface News {
+interface News extends Pick<Moments, 'losses' | 'unavailable' | 'failures'> {
   readonly records: readonly (Granted | EndRecord)[]
-  readonly lossesAt: readonly number[]
-  /** When a probe was told that the store is down. */
-  readonly unavailableAt: readonly number[]
-  readonly failures: number
   readonly odd: readonly string[]
   /** The holds that are not over, with the last moment at which each was seen to be valid. */
   readonly seen: readonly (readonly [hold: string, at: number])[]
@@ -82,26 +83,31 @@ export interface Worker {
   child: ChildProcess
   /** Holds whose end is not known yet, with the last moment at which they were surely valid. */
   readonly open: Map<string, number>
+  /** Those of them that are held for long, with the moment at which the worker knew of the grant. */
+  readonly openLong: Map<string, number>
 }
 
 /** Processes that contend for the same locks. It writes the history of what they do to a file. */
-export class Crowd {
+export class Crowd implements Moments {
   readonly workers: Worker[] = []
   readonly grantsAt: number[] = []
-  readonly lossesAt: number[] = []
-  readonly unavailableAt: number[] = []
+  readonly losses: Span[] = []
+  readonly unavailable: Span[] = []
   readonly refusalsAt: number[] = []
+  readonly failures: Span[] = []
   /** What no fault explains. */
   readonly odd: string[] = []
-  /** Calls that failed, as they may while there is a fault. */
-  failures = 0
+  /** What the store says about itself, such as its version. */
+  server = ''
   readonly #options: CrowdOptions
+  readonly #longLocks: ReadonlySet<string>
   readonly #file: number
   #unwritten = ''
   readonly #registers = new Registers()
   readonly #expected = new Set<ChildProcess>()
   #healedAt = Number.POSITIVE_INFINITY
   #recoveredAt = 0
+  #servedAt = 0
   readonly #stranded = new Set<string>()
   readonly #recovering = new Set<string>()
   #started = 0
@@ -109,6 +115,7 @@ export class Crowd {
   constructor(file: string, options: CrowdOptions) {
     this.#file = openSync(file, 'w')
     this.#options = options
+    this.#longLocks = new Set(options.loops.filter(({ isLong }) => isLong).map(({ lock }) => lock))
   }
 
   get leaseMs(): number {
@@ -119,15 +126,33 @@ export class Crowd {
     const numbers = Array.from({ length: this.#options.workers }, (_, number) => number)
     const ways = await Promise.all(numbers.map((number) => this.#options.wayOf(number)))
     for (const [number, way] of ways.entries())
-      this.workers.push({ number, way, child: this.#fork(way), open: new Map() })
+      this.workers.push({ number, way, child: this.#fork(way), open: new Map(), openLong: new Map() })
     await Promise.all(this.workers.map((worker) => this.#listen(worker)))
   }
 
   /** kill -9; the worker stays in the list without a process until it is replaced. */
   async kill(worker: Worker): Promise<void> {
     await this.#ended(worker, () => worker.child.kill('SIGKILL'))
-    for (const [hold, from] of worker.open) this.write({ type: 'end', hold, from, to: null })
+    const at = nowUs()
+    for (const [hold, from] of worker.open) {
+      this.write({ type: 'end', hold, from, to: null })
+      this.losses.push({ from, at, lateUs: 0 })
+    }
     worker.open.clear()
+    worker.openLong.clear()
+  }
+
+  /**
+   * Resolves when one of them was just granted a lock that it keeps for long, so that a fault is
+   * sure to strike a hold. If that does not happen soon, resolves all the same.
+   */
+  async untilFresh(workers: readonly Worker[] = this.workers): Promise<Worker | undefined> {
+    const isFresh = ({ openLong }: Worker): boolean =>
+      [...openLong.values()].some((at) => nowUs() - at < FRESH_LEASES * this.leaseMs * 1000)
+    const fresh = (): Worker | undefined => workers.find(isFresh)
+    const limitMs = FRESH_WITHIN_LEASES * this.leaseMs
+    await eventually('a fresh hold', () => fresh() !== undefined, limitMs).catch(nothing)
+    return fresh()
   }
 
   /** Starts a new process in place of one that ended; resolves when it has reached the store. */
@@ -144,11 +169,12 @@ export class Crowd {
 
   /**
    * From now on, every task has to be granted again; unless it is said, locks that are held for long
-   * do not count. The crowd has recovered when each client was granted each lock.
+   * do not count. The crowd has recovered when each client was granted each lock by any of its tasks.
    */
   healed({ isLongToo = false } = {}): void {
     this.#healedAt = nowUs()
     this.#recoveredAt = this.#healedAt
+    this.#servedAt = this.#healedAt
     this.#stranded.clear()
     this.#recovering.clear()
     for (const { number } of this.workers)
@@ -168,9 +194,18 @@ export class Crowd {
     return [...this.#stranded]
   }
 
+  get hasRecovered(): boolean {
+    return this.#recovering.size === 0
+  }
+
   /** When the last client was granted its last lock; valid when nobody is stranded. */
   get recoveredAt(): number {
     return this.#recoveredAt
+  }
+
+  /** The same of the last task. */
+  get servedAt(): number {
+    return this.#servedAt
   }
 
   write(record: HistoryRecord): void {
@@ -223,9 +258,11 @@ export class Crowd {
   async #listen(worker: Worker): Promise<void> {
     const { child } = worker
     let isReady = false
-    child.on('message', (message: News | { isReady: true }) => {
-      if ('isReady' in message) isReady = true
-      else this.#note(worker, child, message)
+    child.on('message', (message: News | { isReady: true; server?: string }) => {
+      if ('isReady' in message) {
+        isReady = true
+        this.server ||= message.server ?? ''
+      } else this.#note(worker, child, message)
     })
     child.once('exit', (code, signal) => {
       if (!this.#expected.has(child) && code !== 0) this.odd.push(`a worker ended with ${code ?? signal}`)
@@ -246,9 +283,9 @@ export class Crowd {
       else this.#granted(worker, record)
     }
     for (const [hold, at] of news.seen) if (worker.open.has(hold)) worker.open.set(hold, at)
-    this.lossesAt.push(...news.lossesAt)
-    this.unavailableAt.push(...news.unavailableAt)
-    this.failures += news.failures
+    this.losses.push(...news.losses)
+    this.unavailable.push(...news.unavailable)
+    this.failures.push(...news.failures)
     this.odd.push(...news.odd)
     if (!news.question) return
     const { ask, ...question } = news.question
@@ -264,15 +301,17 @@ export class Crowd {
     // It still waited when the run was over.
     if (to === null) return
     worker.open.set(hold, from)
+    if (this.#longLocks.has(lock)) worker.openLong.set(hold, to)
     this.grantsAt.push(to)
     if (to <= this.#healedAt) return
     const place = `${worker.number}.${client} ${kind} ${lock}`
-    this.#stranded.delete(`${place} ${task}`)
+    if (this.#stranded.delete(`${place} ${task}`)) this.#servedAt = Math.max(this.#servedAt, to)
     if (this.#recovering.delete(place)) this.#recoveredAt = Math.max(this.#recoveredAt, to)
   }
 
   #ends(worker: Worker, record: EndRecord): void {
     worker.open.delete(record.hold)
+    worker.openLong.delete(record.hold)
     this.write(record)
   }
 }

@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { AcquireRecord, EndRecord, HistoryRecord } from './history.js'
 import { checkHistory } from './judge/check.js'
+import type { Violation } from './judge/violation.js'
 import { recordsOf } from './records.js'
 
 /** A time in which the store may have forgotten holds, as its page says. */
@@ -9,37 +10,47 @@ export interface Loss {
   readonly to: number
 }
 
-/** What was granted before a loss may reach its holder so much later. */
-export const ON_ITS_WAY_US = 1_000_000
+export interface Excused {
+  /** The file with the history that is to be judged. */
+  readonly judged: string
+  /** How many holds end earlier in it. */
+  readonly count: number
+  /** How many violations that excuses, at least. */
+  readonly violations: number
+  /** The longest time for which one of them and another hold were both believed. */
+  readonly overlapMs: number
+}
+
+/** What was asked for before the end of a loss may reach its holder so much later. */
+const ON_ITS_WAY_US = 1_000_000
 
 /**
- * Nobody promises that a hold excludes others after a loss that came after its grant, until its
- * holder learns of that: a lease later at the latest. So where the judges would find fault with such
- * a hold, it ends where the loss began. Fences stay in the history. The history that is to be judged
- * goes to another file. Returns that, and how many holds end earlier in it.
+ * Nobody promises that a hold excludes others after a loss, if it was asked for before the end of
+ * that, until its holder learns of it: a lease later at the latest. So where the judges would find
+ * fault with such a hold, it ends where the loss began. Of two such holds, that is the earlier one.
+ * Fences stay in the history. The history that is to be judged goes to another file.
  */
-export function excused(
-  file: string,
-  losses: readonly Loss[],
-  leaseMs: number,
-): { readonly judged: string; readonly count: number } {
-  if (losses.length === 0) return { judged: file, count: 0 }
-  const records = [...recordsOf(file)]
-  const clips = new Clips(records, losses, leaseMs * 1000)
+export function excused(file: string, losses: readonly Loss[], leaseMs: number): Excused {
+  const none = { judged: file, count: 0, violations: 0, overlapMs: 0 }
+  if (losses.length === 0) return none
+  const clips = new Clips([...recordsOf(file)], losses, leaseMs * 1000)
+  const first = checkHistory(clips.applied())
   // Another fault may show only when one hold is out of the way.
-  while (clips.add(checkHistory(clips.applied()).flatMap(({ records: atFault }) => atFault))) {}
-  if (clips.size === 0) return { judged: file, count: 0 }
+  let last = first
+  while (clips.add(last)) last = checkHistory(clips.applied())
+  if (clips.size === 0) return none
   const judged = file.replace(/(\.jsonl)?$/, '-excused$1')
   write(judged, clips.applied())
-  return { judged, count: clips.size }
+  const violations = Math.max(0, first.length - last.length)
+  return { judged, count: clips.size, violations, overlapMs: Math.round(clips.longestOverlapUs / 1000) }
 }
 
 /** The holds that end where a loss began. */
 class Clips {
+  longestOverlapUs = 0
   readonly #records: readonly HistoryRecord[]
   readonly #losses: readonly Loss[]
   readonly #leaseUs: number
-  readonly #acquired = new Map<string, AcquireRecord>()
   readonly #ended = new Map<string, EndRecord>()
   readonly #clipped = new Map<string, EndRecord>()
 
@@ -48,7 +59,6 @@ class Clips {
     this.#losses = losses
     this.#leaseUs = leaseUs
     for (const record of records) {
-      if (record.type === 'acquire') this.#acquired.set(record.hold, record)
       if (record.type === 'end') this.#ended.set(record.hold, record)
     }
   }
@@ -63,28 +73,48 @@ class Clips {
     )
   }
 
-  /** Whether any of these is a hold that may end earlier, and does not yet. */
-  add(atFault: readonly HistoryRecord[]): boolean {
+  /** Whether any of these violations is the fault of a hold that may end earlier, and does not yet. */
+  add(violations: readonly Violation[]): boolean {
     const before = this.size
-    for (const record of atFault) {
-      const hold = 'hold' in record ? record.hold : undefined
-      if (hold === undefined || this.#clipped.has(hold)) continue
-      const [acquired, end] = [this.#acquired.get(hold), this.#ended.get(hold)]
-      const clipped = acquired && end && this.#endOf(acquired, end)
-      if (clipped) this.#clipped.set(hold, clipped)
+    for (const { records } of violations) {
+      const holds = records.filter((record) => record.type === 'acquire').toSorted(byFence)
+      for (const acquired of holds) {
+        const end = this.#ended.get(acquired.hold)
+        const clipped = end && !this.#clipped.has(acquired.hold) && this.#endOf(acquired, end)
+        if (!clipped) continue
+        const others = holds.filter(({ hold }) => hold !== acquired.hold)
+        const overlaps = others.map((other) => this.#overlapUs(acquired, other))
+        this.longestOverlapUs = Math.max(this.longestOverlapUs, ...overlaps)
+        this.#clipped.set(acquired.hold, clipped)
+        break
+      }
     }
     return this.size > before
+  }
+
+  /** How long both were believed. */
+  #overlapUs(one: AcquireRecord, other: AcquireRecord): number {
+    const [until, otherUntil] = [one, other].map(({ hold, from }) => this.#ended.get(hold)?.from ?? from)
+    return Math.min(until ?? 0, otherUntil ?? 0) - Math.max(one.to ?? one.from, other.to ?? other.from)
   }
 
   #endOf({ from, to }: AcquireRecord, end: EndRecord): EndRecord | undefined {
     const heardAt = to ?? from
     const loss = this.#losses.find(
-      (each) => heardAt <= each.to && end.from >= each.from && end.from <= each.to + this.#leaseUs,
+      (each) =>
+        from <= each.to &&
+        heardAt <= each.to + ON_ITS_WAY_US &&
+        end.from >= each.from &&
+        end.from <= each.to + this.#leaseUs,
     )
     // It may have ended before its holder heard of it, which is a moment after the grant.
     const earliest = Math.max(from, heardAt - ON_ITS_WAY_US)
     return loss && { ...end, from: Math.max(earliest, Math.min(loss.from, end.from)), to: null }
   }
+}
+
+function byFence(one: AcquireRecord, other: AcquireRecord): number {
+  return (one.fence ?? Infinity) - (other.fence ?? Infinity)
 }
 
 function write(file: string, records: readonly HistoryRecord[]): void {

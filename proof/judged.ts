@@ -1,6 +1,4 @@
-import { checkHistory } from './judge/check.js'
 import { type Judgement, judge as judgeByBoth } from './judge/index.js'
-import { recordsOf } from './records.js'
 
 /** What both judges say of a history. */
 export interface Judged {
@@ -24,11 +22,6 @@ export function judge(file: string): Judged {
     ],
     porcupine: porcupine.verdict === 'skipped' ? null : operations,
   }
-}
-
-/** How many violations our own check finds. */
-export function countViolations(file: string): number {
-  return checkHistory([...recordsOf(file)]).length
 }
 
 function undecided({ porcupine }: Judgement): string[] {

@@ -10,11 +10,12 @@ export interface FaultFigures {
   readonly losses: number
   readonly refused: number
   readonly unavailable: number
-  readonly fewestGrants: number
   readonly gapMs: number
   /** The longest one, and how long that one was allowed to take. */
   readonly recoveryMs: number
   readonly boundMs: number
+  /** Until the last task was granted again. */
+  readonly servedMs?: number
   /** Recoveries that took longer than they may. */
   readonly late: number
 }
@@ -25,26 +26,26 @@ export interface KeptRun extends Omit<RunResult, 'windows'> {
   readonly date: string
   /** Of this repository. */
   readonly commit: string
+  /** Enough happened in each window, and both judges were there. */
   readonly doesCount: boolean
+  /** What happened too seldom. */
+  readonly lacks?: readonly string[]
   readonly faults: readonly FaultFigures[]
+  /** Which faults were made two at a time. */
+  readonly pairs?: readonly string[]
 }
 
-/**
- * A run counts if so many grants were made in each window, so many stale writes were refused, and both
- * judges were there.
- */
-const ENOUGH_GRANTS = 30
-const ENOUGH_REFUSED = 5
 const PAIRS = 'two of them at a time'
 
 export function keptRun({ windows, ...run }: RunResult, command: string, commit: string): KeptRun {
-  const faults = summed(windows.map(figuresOf))
-  const isEnough = faults.length > 0 && faults.every(({ fewestGrants }) => fewestGrants >= ENOUGH_GRANTS)
+  const lacks = windows.flatMap((window) => window.lacks)
   return {
     ...{ command, date: new Date().toISOString().slice(0, 10), commit },
-    doesCount: isEnough && run.refused >= ENOUGH_REFUSED && run.porcupine !== null,
+    doesCount: windows.length > 0 && lacks.length === 0 && run.porcupine !== null,
+    lacks,
     ...run,
-    faults,
+    faults: summed(windows.map(figuresOf)),
+    pairs: windows.filter(({ faults }) => faults.length > 1).map(({ faults }) => faults.join(' + ')),
   }
 }
 
@@ -60,12 +61,11 @@ export function summed(figures: readonly FaultFigures[]): FaultFigures[] {
 }
 
 function figuresOf(window: WindowResult): FaultFigures {
-  const { faults, grants, grantsBefore, losses, refused, unavailable, gapMs, recoveryMs, boundMs } = window
+  const { faults, lacks, ...figures } = window
   return {
     ...{ fault: faults.length > 1 ? PAIRS : (faults[0] ?? ''), times: 1 },
-    ...{ grants, grantsBefore, losses, refused, unavailable, fewestGrants: grants },
-    ...{ gapMs, recoveryMs, boundMs },
-    late: recoveryMs > boundMs ? 1 : 0,
+    ...figures,
+    late: figures.recoveryMs > figures.boundMs ? 1 : 0,
   }
 }
 
@@ -79,9 +79,9 @@ function sumOf(one: FaultFigures, other: FaultFigures): FaultFigures {
     losses: one.losses + other.losses,
     refused: one.refused + other.refused,
     unavailable: one.unavailable + other.unavailable,
-    fewestGrants: Math.min(one.fewestGrants, other.fewestGrants),
     gapMs: Math.max(one.gapMs, other.gapMs),
     ...{ recoveryMs, boundMs },
+    servedMs: Math.max(one.servedMs ?? 0, other.servedMs ?? 0),
     late: one.late + other.late,
   }
 }

@@ -15,6 +15,9 @@ export interface Choice {
   one<T>(items: readonly T[]): T
 }
 
+/** The name of the time without a fault. */
+export const CALM = 'no fault'
+
 /** A kind of fault, and how to end it. */
 export interface Nemesis {
   readonly name: string
@@ -34,6 +37,14 @@ export interface Nemesis {
   /** The excuse holds until it is healed. */
   readonly isLossy?: boolean
   begin(crowd: Crowd, choice: Choice): Promise<Heal>
+}
+
+/** What happens without a fault, to compare with. Nothing may be lost then, and no call may fail. */
+export function calm(leaseMs: number): Nemesis {
+  return {
+    ...{ name: CALM, hits: 'nothing', lastsMs: 2 * leaseMs },
+    begin: async () => async () => {},
+  }
 }
 
 export function choiceFrom(random: () => number): Choice {

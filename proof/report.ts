@@ -1,13 +1,19 @@
 import { type FaultFigures, type KeptRun, summed } from './kept.js'
+import { CALM } from './nemesis.js'
 import { RECOVERY_MS, type RunResult } from './run.js'
 import type { ProvedStore } from './store.js'
 import { inSeconds, number, paragraph, table } from './text.js'
 
 /** A few lines for the terminal. */
-export function summaryOf(store: ProvedStore, run: RunResult, { doesCount }: KeptRun): string {
+export function summaryOf(
+  store: ProvedStore,
+  run: RunResult,
+  { doesCount, faults, lacks = [] }: KeptRun,
+): string {
   const late = run.windows.filter(({ recoveryMs, boundMs }) => recoveryMs > boundMs)
   return [
-    `${store.name}: ${run.grants} grants in ${run.seconds} s, ${run.windows.length} fault windows`,
+    `${store.name}: ${run.grants} grants in ${run.seconds} s, ${underFaults(faults)} of them under faults`,
+    `${run.windows.length} windows, on ${run.setting}`,
     `${run.losses} holds lost, ${run.refused} stale writes refused, ${run.failures} calls failed`,
     `${run.unavailable} probes were told that the store is down`,
     `${run.violations.length} violations, ${late.length} late recoveries`,
@@ -17,7 +23,8 @@ export function summaryOf(store: ProvedStore, run: RunResult, { doesCount }: Kep
     ...late.map(
       ({ faults, recoveryMs, boundMs }) => `  ${faults.join(' + ')}: ${recoveryMs} of ${boundMs} ms`,
     ),
-    doesCount ? 'The run counts.' : 'The run does not count: too little happened.',
+    doesCount ? 'The run counts.' : 'The run does not count: too little happened, or a judge is missing.',
+    ...lacks.map((lack) => `  ${lack}`),
     ...run.violations.map((violation) => `VIOLATION: ${violation}`),
   ].join('\n')
 }
@@ -33,13 +40,13 @@ export function reportOf(store: ProvedStore, runs: readonly KeptRun[]): string {
       `The setup: ${store.setup}. A hold outlives its process by ${inSeconds(store.leaseMs)}. The page`,
       `[of the store](../stores/${store.page}.md) says what is promised.`,
     ),
+    ...runs.flatMap(({ setting }) => (setting === undefined ? [] : [paragraph(`It ran on ${setting}.`)])),
     totals(runs, faults, store),
     ...(violations.length === 0 ? [] : ['## Violations', violations.map((each) => `- ${each}`).join('\n')]),
     '## Faults',
-    table(
-      ['fault', 'times', 'grants', 'before healing', 'lost', 'refused', 'down', 'longest gap', 'recovery'],
-      faults.map((figures) => rowOf(figures, store)),
-    ),
+    table(FAULT_COLUMNS, faults.map(rowOf)),
+    ...pairsOf(runs),
+    ...missingOf(store),
     ...excusesOf(runs),
     '## Repeat it',
     paragraph(
@@ -65,19 +72,32 @@ export function overviewOf(store: ProvedStore, runs: readonly KeptRun[]): string
   return [
     `[${store.title}](${store.name}.md)`,
     sum(runs, ({ grants }) => grants),
-    sum(faults, ({ times }) => times),
+    number(underFaults(faults)),
+    sum(faults.filter(isFault), ({ times }) => times),
     sum(runs, ({ losses }) => losses),
     sum(runs, ({ refused }) => refused),
     sum(runs, ({ violations }) => violations.length),
-    longestOf(faults, store),
-    sum(faults, ({ late }) => late),
+    longestOf(faults),
+    inSeconds(store.leaseMs + RECOVERY_MS),
   ]
 }
 
 export const OVERVIEW = [
-  ...['store', 'grants', 'fault windows', 'holds lost', 'refused writes', 'violations'],
-  ...['longest recovery', 'above the bound'],
+  ...['store', 'grants', 'under faults', 'fault windows', 'holds lost', 'refused writes', 'violations'],
+  ...['longest recovery', 'lease + 1 s'],
 ]
+const FAULT_COLUMNS = [
+  ...['fault', 'times', 'grants', 'before healing', 'lost', 'refused', 'down', 'longest gap'],
+  ...['recovery', 'every task'],
+]
+
+function isFault({ fault }: FaultFigures): boolean {
+  return fault !== CALM
+}
+
+function underFaults(faults: readonly FaultFigures[]): number {
+  return faults.filter(isFault).reduce((total, { grants }) => total + grants, 0)
+}
 
 function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[], store: ProvedStore): string {
   const violations = sum(runs, (run) => run.violations.length)
@@ -85,21 +105,22 @@ function totals(runs: readonly KeptRun[], faults: readonly FaultFigures[], store
     ['in all runs', ''],
     [
       ['grants', sum(runs, ({ grants }) => grants)],
-      ['fault windows', sum(faults, ({ times }) => times)],
-      ['fewest grants in a window', number(Math.min(...faults.map(({ fewestGrants }) => fewestGrants)))],
+      ['grants under faults', number(underFaults(faults))],
+      ['fault windows', sum(faults.filter(isFault), ({ times }) => times)],
       ['holds lost', sum(runs, ({ losses }) => losses)],
       ['stale writes refused', sum(runs, ({ refused }) => refused)],
+      ['calls that failed', sum(runs, ({ failures }) => failures)],
       ['probes that were told that the store is down', sum(runs, ({ unavailable }) => unavailable)],
       ['violations', violations === '0' ? 'none' : `**${violations}**`],
       ['operations that Porcupine judged, too', sum(runs, ({ porcupine }) => porcupine ?? 0)],
-      ['longest recovery', longestOf(faults, store)],
+      [`longest recovery (lease + 1 s: ${inSeconds(store.leaseMs + RECOVERY_MS)})`, longestOf(faults)],
       ['recoveries above the bound', sum(faults, ({ late }) => late)],
     ],
   )
 }
 
-function rowOf(figures: FaultFigures, store: ProvedStore): string[] {
-  const recovery = recoveryOf(figures, store)
+function rowOf(figures: FaultFigures): string[] {
+  const recovery = inSeconds(figures.recoveryMs)
   return [
     figures.fault,
     number(figures.times),
@@ -109,7 +130,26 @@ function rowOf(figures: FaultFigures, store: ProvedStore): string[] {
     number(figures.refused),
     number(figures.unavailable),
     inSeconds(figures.gapMs),
-    figures.late > 0 ? `**${recovery}**` : recovery,
+    figures.late > 0 ? `**${recovery}** (allowed: ${inSeconds(figures.boundMs)})` : recovery,
+    figures.servedMs === undefined ? 'not kept' : inSeconds(figures.servedMs),
+  ]
+}
+
+/** Each once. */
+function pairsOf(runs: readonly KeptRun[]): string[] {
+  const pairs = [...new Set(runs.flatMap((run) => run.pairs ?? []))].sort()
+  if (pairs.length === 0) return []
+  return ['These were made two at a time:', pairs.map((pair) => paragraph(`- ${pair}`)).join('\n')]
+}
+
+function missingOf({ missing = [] }: ProvedStore): string[] {
+  if (missing.length === 0) return []
+  return [
+    '## Faults that are not made',
+    table(
+      ['fault', 'reason'],
+      missing.map(({ fault, reason }) => [fault, reason]),
+    ),
   ]
 }
 
@@ -119,10 +159,10 @@ function excusesOf(runs: readonly KeptRun[]): string[] {
   return [
     '## What the store cannot do better',
     paragraph(
-      'These faults can end holds unnoticed. The page of the store says so. A hold from before the end',
-      'of such a fault was not expected to exclude others until its holder learned of the end, within',
-      `a lease. The judge found ${sum(runs, ({ excusedViolations }) => excusedViolations)} violations that`,
-      `this excuses; ${sum(runs, ({ excused }) => excused)} holds have to end earlier for that.`,
+      'These faults can end holds unnoticed. The page of the store says so. A hold that was asked for',
+      'before the end of such a fault was not expected to exclude others until its holder learned of',
+      `that, within a lease. ${sum(runs, ({ excused }) => excused)} holds met another hold in this way.`,
+      ...longestOverlap(runs),
     ),
     table(
       ['fault', 'what the page says'],
@@ -135,13 +175,13 @@ function sum<T>(items: readonly T[], pick: (item: T) => number): string {
   return number(items.reduce((total, item) => total + pick(item), 0))
 }
 
-function longestOf(faults: readonly FaultFigures[], store: ProvedStore): string {
-  const [longest] = faults.toSorted((one, other) => other.recoveryMs - one.recoveryMs)
-  return longest ? recoveryOf(longest, store) : inSeconds(0)
+function longestOverlap(runs: readonly KeptRun[]): string[] {
+  const longest = Math.max(0, ...runs.map(({ excusedMs = 0 }) => excusedMs))
+  return longest === 0 ? [] : [`The longest time that both were believed was ${number(longest)} ms.`]
 }
 
-/** With its bound, where that is more than a lease and a second: the machine was late itself. */
-function recoveryOf({ recoveryMs, boundMs }: FaultFigures, { leaseMs }: ProvedStore): string {
-  const bound = recoveryMs > leaseMs + RECOVERY_MS ? ` (bound ${inSeconds(boundMs)})` : ''
-  return `${inSeconds(recoveryMs)}${bound}`
+/** In bold where it was longer than it may be. */
+function longestOf(faults: readonly FaultFigures[]): string {
+  const longest = inSeconds(Math.max(0, ...faults.map(({ recoveryMs }) => recoveryMs)))
+  return faults.some(({ late }) => late > 0) ? `**${longest}**` : longest
 }

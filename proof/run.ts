@@ -1,21 +1,25 @@
 import { mkdirSync } from 'node:fs'
+import { cpus } from 'node:os'
 import { dirname } from 'node:path'
 import { eventually, now, pass } from '../src/testing/conformance/checks.js'
 import { randomStream } from '../src/testing/virtual/random.js'
 import { Lateness } from '../test/faults/lateness.js'
 import { Crowd } from './crowd.js'
-import { excused, type Loss, ON_ITS_WAY_US } from './excused.js'
-import { countViolations, judge } from './judged.js'
-import { choiceFrom, type Heal, type Nemesis, shuffled } from './nemesis.js'
+import { excused, type Loss } from './excused.js'
+import { judge } from './judged.js'
+import { calm, choiceFrom, type Heal, type Nemesis, shuffled } from './nemesis.js'
 import { loopsOf, type ProvedStore } from './store.js'
 import { nowUs } from './time.js'
-import { measured, type Window, type WindowResult } from './windows.js'
+import { measured, unexplained, type Window, type WindowResult } from './windows.js'
 
 export interface RunOptions {
   readonly seed: number
   /** Begins no fault after this time. */
   readonly minutes: number
-  /** Ends when so many grants have been made, if that is sooner. */
+  /**
+   * Ends with the round that has brought so many grants under faults, if that is sooner. In a round,
+   * each fault is made alone, and then in a pair.
+   */
   readonly grants?: number
   /** Where the history goes. */
   readonly file: string
@@ -23,6 +27,8 @@ export interface RunOptions {
 
 export interface RunResult {
   readonly seed: number
+  /** What it ran on. */
+  readonly setting?: string
   readonly seconds: number
   readonly grants: number
   readonly losses: number
@@ -33,8 +39,9 @@ export interface RunResult {
   readonly failures: number
   /** Holds that a fault may have ended unnoticed, as the store's page says. */
   readonly excused: number
-  /** How many violations of our own check that excuses. */
+  /** How many violations of our own check that excuses, and the longest overlap of two holds. */
   readonly excusedViolations: number
+  readonly excusedMs?: number
   /** The faults of which it says so. */
   readonly excuses: readonly { readonly fault: string; readonly excuse: string }[]
   readonly windows: readonly WindowResult[]
@@ -75,33 +82,45 @@ export async function prove(store: ProvedStore, options: RunOptions): Promise<Ru
     await running.stop()
   }
   const seconds = Math.round((now() - from) / 1000)
-  const violations = [...crowd.odd, ...campaign.stranded, ...campaign.idle]
-  const all = campaign.losses.length > 0 ? countViolations(options.file) : 0
   const clipped = excused(options.file, campaign.losses, leaseMs)
   const judged = judge(clipped.judged)
-  violations.push(...judged.violations)
+  const ran = new Set(campaign.windows.flatMap(({ faults }) => faults))
   return {
     seed: options.seed,
+    setting: settingOf(crowd.server),
     seconds,
     grants: crowd.grantsAt.length,
-    losses: crowd.lossesAt.length,
+    losses: crowd.losses.length,
     refused: crowd.refusalsAt.length,
-    unavailable: crowd.unavailableAt.length,
-    failures: crowd.failures,
+    unavailable: crowd.unavailable.length,
+    failures: crowd.failures.length,
     excused: clipped.count,
-    excusedViolations: Math.max(0, all - judged.violations.length),
-    excuses: running.nemeses.flatMap(({ name: fault, excuse }) =>
-      excuse === undefined ? [] : [{ fault, excuse }],
-    ),
+    excusedViolations: clipped.violations,
+    excusedMs: clipped.overlapMs,
+    excuses: [...ran].flatMap(({ name: fault, excuse }) => (excuse === undefined ? [] : [{ fault, excuse }])),
     windows: measured(campaign.windows, crowd),
-    violations,
+    violations: [
+      ...crowd.odd,
+      ...campaign.stranded,
+      ...campaign.idle,
+      ...unexplained(campaign.windows, crowd, leaseMs),
+      ...judged.violations,
+    ],
     porcupine: judged.porcupine,
   }
+}
+
+function settingOf(servers: string): string {
+  const cores = cpus()
+  return [`Node ${process.versions.node}`, servers, `${cores.length} cores of ${cores[0]?.model}`]
+    .filter(Boolean)
+    .join(', ')
 }
 
 interface Begun {
   readonly fault: Nemesis
   readonly heal: Heal
+  readonly from: number
   readonly begunAt: number
 }
 
@@ -116,6 +135,7 @@ class Campaign {
   readonly #options: RunOptions
   readonly #random: () => number
   #startedAt = 0
+  #grantsUnderFaults = 0
 
   constructor(crowd: Crowd, options: RunOptions) {
     this.#crowd = crowd
@@ -134,9 +154,10 @@ class Campaign {
 
   /** Each fault alone, then so many pairs, and again. */
   async #windows(nemeses: readonly Nemesis[]): Promise<void> {
-    while (!this.#isOver()) {
-      const alone = shuffled(nemeses, this.#random).map((nemesis) => [nemesis])
-      for (const faults of [...alone, ...this.#pairs(nemeses)]) {
+    const { grants = Number.POSITIVE_INFINITY } = this.#options
+    while (this.#grantsUnderFaults < grants) {
+      const alone = shuffled([calm(this.#crowd.leaseMs), ...nemeses], this.#random)
+      for (const faults of [...alone.map((nemesis) => [nemesis]), ...this.#pairs(nemeses)]) {
         if (this.#isOver()) return
         await this.#window(faults)
       }
@@ -144,9 +165,7 @@ class Campaign {
   }
 
   #isOver(): boolean {
-    const { minutes, grants = Number.POSITIVE_INFINITY } = this.#options
-    const isLate = now() - this.#startedAt > minutes * 60_000
-    return isLate || this.#crowd.grantsAt.length >= grants || this.stranded.length > 0
+    return now() - this.#startedAt > this.#options.minutes * 60_000 || this.stranded.length > 0
   }
 
   #pairs(nemeses: readonly Nemesis[]): Nemesis[][] {
@@ -160,27 +179,31 @@ class Campaign {
     await this.#healthy()
     const name = faults.map((fault) => fault.name).join(' + ')
     console.log(`${Math.round((now() - this.#startedAt) / 1000)} s: ${name}`)
+    if (faults.some(({ endsHolds }) => endsHolds)) await this.#crowd.untilFresh()
+    const grantsBefore = this.#crowd.grantsAt.length
     const from = nowUs()
     const begun = await this.#begin(faults)
     await pass(Math.max(...faults.map(({ lastsMs }) => lastsMs)))
-    for (const { fault, heal } of begun) {
-      const count = await heal()
+    for (const each of begun) {
+      const count = await each.heal()
+      this.#excuse(each)
       // Of two, one may leave nothing to do to the other.
-      if (count === 0 && faults.length === 1) this.idle.push(`Nothing happened: ${fault.name}`)
+      if (count === 0 && faults.length === 1) this.idle.push(`Nothing happened: ${each.fault.name}`)
     }
-    for (const { fault, begunAt } of begun)
-      if (fault.excuse !== undefined)
-        this.losses.push({ from, to: (fault.isLossy ? nowUs() : begunAt) + ON_ITS_WAY_US })
-    const lateMs = this.lateness.totalMs
     this.#crowd.healed()
     const to = nowUs()
-    this.#crowd.write({ type: 'fault', name, from, to })
-    await this.#recovered(name)
-    this.windows.push({
-      faults: faults.map((fault) => fault.name),
-      ...{ from, to, recoveredAt: this.#crowd.recoveredAt },
-      boundMs: Math.round(this.#crowd.leaseMs + RECOVERY_MS + this.lateness.totalMs - lateMs),
-    })
+    const isFault = faults.some(({ hits }) => hits !== 'nothing')
+    if (isFault) this.#crowd.write({ type: 'fault', name, from, to })
+    const lateMs = await this.#recovered(name)
+    const { leaseMs, recoveredAt, servedAt } = this.#crowd
+    const boundMs = Math.round(leaseMs + RECOVERY_MS + lateMs)
+    this.windows.push({ faults, from, to, recoveredAt, servedAt, boundMs })
+    if (isFault) this.#grantsUnderFaults += this.#crowd.grantsAt.length - grantsBefore
+  }
+
+  /** Right after it was healed. */
+  #excuse({ fault, from, begunAt }: Begun): void {
+    if (fault.excuse !== undefined) this.losses.push({ from, to: fault.isLossy ? nowUs() : begunAt })
   }
 
   /**
@@ -191,8 +214,9 @@ class Campaign {
     const place = ({ hits }: Nemesis): number => HEALING_ORDER.indexOf(hits)
     const begun: Begun[] = []
     for (const fault of faults.toSorted((one, other) => place(other) - place(one))) {
+      const from = nowUs()
       const heal = await fault.begin(this.#crowd, choiceFrom(this.#random))
-      begun.unshift({ fault, heal, begunAt: nowUs() })
+      begun.unshift({ fault, heal, from, begunAt: nowUs() })
     }
     return begun
   }
@@ -202,9 +226,17 @@ class Campaign {
     await eventually('healthy grants', () => this.#crowd.grantsAt.length >= wanted, STRANDED_MS)
   }
 
-  async #recovered(name: string, limitMs = STRANDED_MS): Promise<void> {
-    await eventually('recovery', () => this.#crowd.stranded.length === 0, limitMs).catch(() => {
+  /** How long this process stood still until each client was granted each lock. */
+  async #recovered(name: string, limitMs = STRANDED_MS): Promise<number> {
+    const before = this.lateness.totalMs
+    let lateMs = 0
+    const isServed = (): boolean => {
+      if (!this.#crowd.hasRecovered) lateMs = this.lateness.totalMs - before
+      return this.#crowd.stranded.length === 0
+    }
+    await eventually('recovery', isServed, limitMs).catch(() => {
       for (const who of this.#crowd.stranded) this.stranded.push(`Stranded after ${name}: ${who}`)
     })
+    return lateMs
   }
 }

@@ -20,6 +20,8 @@ export interface ProvedStore {
   readonly hasSemaphores?: boolean
   /** How the servers are set up, for the report. */
   readonly setup: string
+  /** Faults that could be expected of it, and are not made. */
+  readonly missing?: readonly { readonly fault: string; readonly reason: string }[]
   /** null: it can be started here. Otherwise why not. */
   obstacle(): string | null
   start(): Promise<RunningStore>

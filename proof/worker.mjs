@@ -1,4 +1,4 @@
-// A process that takes locks again and again: `node worker.mjs JSON`, see `WorkerTask` in crowd.ts.
+// A process that takes locks again and again: `node worker.mjs JSON`, see `#fork` in crowd.ts.
 // It reads and writes a register under exclusive holds: under each, or under some where a lock has
 // several tasks. The registers are in the parent, behind a guard. After a hold was lost or released,
 // it also tries to write: the guard has to refuse that. It sends the records of history.ts, except
@@ -13,8 +13,8 @@ const { Holdfast } = await import(task.entry)
 const { worker, leaseMs, askedLeaseMs, loops } = task
 /** Half of the quick holds end at once. */
 const LONGEST_QUICK_MS = 8
-/** A long one is renewed several times. */
-const LONGEST_LONG_LEASES = 3
+/** A long one is renewed several times, and outlasts most faults that strike it when it is new. */
+const LONG_LEASES = [2, 3]
 const SEND_MS = 30
 /** How often a write is tried after a release. */
 const LATE_WRITES = 0.03
@@ -31,6 +31,7 @@ const PROBE_EVERY_MS = 100
 const PROBE_TIMEOUT_MS = 1000
 const PROBE_GRACE_MS = 500
 const TICK_MS = 20
+const USUAL_US = 5000
 
 let isOver = false
 let endedAt = 0
@@ -56,7 +57,7 @@ process.once('disconnect', () => process.exit())
 
 const clients = await Promise.all(Array.from({ length: task.clients }, () => open()))
 const sending = setInterval(send, SEND_MS)
-process.send({ isReady: true })
+process.send({ isReady: true, ...(worker === 1 && { server: await serverOf(clients[0]) }) })
 const probing = probe()
 await Promise.all(clients.flatMap((client, index) => loops.flatMap((loop) => tasksOf(client, index, loop))))
 await probing
@@ -65,34 +66,48 @@ await Promise.all(clients.map((client) => client.close({ drain: 0 })))
 process.send({ ...news, seen: [] }, () => process.disconnect())
 
 function nothing() {
-  return { records: [], lossesAt: [], unavailableAt: [], failures: 0, odd: [] }
+  return { records: [], losses: [], unavailable: [], failures: [], odd: [] }
 }
 
 /** The server may be down when this process starts. */
 async function open(storeTimeout = '5s') {
   for (;;) {
+    const [from, lateBefore] = [now(), lateUs]
     try {
       const options = { storeTimeout }
       if (!task.members) return await Holdfast.open(task.url, options)
-      const { quorum } = await import('holdfast/quorum')
+      const { quorum } = await partOf('quorum')
       const members = membersOf(task.members, await storesOf(task.members), 3)
       return new Holdfast(quorum(members, task.quorum), options)
     } catch (error) {
-      note(error)
+      note(error, from, lateBefore)
       await wait(20)
     }
   }
 }
 
+/** What the store says about its version. */
+async function serverOf(client) {
+  const findings = await client.check()
+  const versions = findings.flatMap(({ text }) => text.match(/\b[A-Z]\w+ \d+(\.\d+)+/gi) ?? [])
+  return [...new Set(versions)].join(', ')
+}
+
+/** Of the same version as `entry`, which it lies beside. */
+function partOf(name) {
+  return import(new URL(`${name}.mjs`, task.entry).href)
+}
+
 /** Only those that are members: a process that loads less is back sooner after a restart. */
 async function storesOf(urls) {
   const names = new Set(urls.map((url) => url.slice(0, url.indexOf(':'))))
-  const modules = await Promise.all([...names].map((name) => import(`holdfast/${name}`)))
+  const modules = await Promise.all([...names].map(partOf))
   return Object.assign({}, ...modules)
 }
 
 function send(question) {
-  const count = news.records.length + news.failures + news.odd.length + news.unavailableAt.length
+  const { records, failures, odd, unavailable } = news
+  const count = records.length + failures.length + odd.length + unavailable.length
   if (!question && count + held.size === 0) return
   process.send({ ...news, seen: [...held], ...(question && { question }) })
   news = nothing()
@@ -109,8 +124,8 @@ async function probe() {
       const hold = await lock.tryAcquire({ lease: askedLeaseMs })
       await hold?.release()
     } catch (error) {
-      if (error.code === 'STORE_UNAVAILABLE') news.unavailableAt.push(now())
-      else note(error)
+      if (error.code === 'STORE_UNAVAILABLE') news.unavailable.push(since(from, lateBefore))
+      else note(error, from, lateBefore)
     }
     const tookUs = now() - from
     // After a pause, its end may come before the tick that notices the pause.
@@ -129,13 +144,21 @@ async function tick() {
     await wait(TICK_MS)
     const before = at
     at = now()
-    lateUs += Math.max(0, at - before - TICK_MS * 1000)
+    const late = at - before - TICK_MS * 1000
+    // A timer is a little late on an idle machine, too.
+    if (late > USUAL_US) lateUs += late
   }
 }
 
-function note(error) {
+/** What began then, when the process had stood still for so long in all, and ends now. */
+function since(from, lateBefore) {
+  return { from, at: now(), lateUs: lateUs - lateBefore }
+}
+
+/** `from`: when the call began. */
+function note(error, from, lateBefore) {
   if (isOver && error.code === 'ABORTED') return
-  if (EXPECTED.includes(error.code)) news.failures++
+  if (EXPECTED.includes(error.code)) news.failures.push(since(from, lateBefore))
   else news.odd.push(`worker ${worker}: ${error.stack ?? error}`)
 }
 
@@ -151,9 +174,9 @@ async function take(client, who, loop) {
   endings.push(ending)
   const asking = { lease: askedLeaseMs, signal: ending.signal }
   while (!isOver) {
+    const [from, lateBefore] = [now(), lateUs]
     try {
       const permits = loop.kind === 'semaphore' ? 1 + Math.floor(Math.random() * 2) : null
-      const from = now()
       const asked = { ...asking, ...(permits && { permits }) }
       const hold = await lock.acquire(asked).catch((error) => {
         if (error.code === 'ABORTED') waited(loop, permits, from)
@@ -162,7 +185,7 @@ async function take(client, who, loop) {
       await work(hold, who, loop, permits, from)
       if (loop.tasks) await wait(Math.random() * LONGEST_PAUSE_MS)
     } catch (error) {
-      note(error)
+      note(error, from, lateBefore)
       await wait(10)
     }
   }
@@ -184,7 +207,7 @@ function waited({ kind, lock, capacity }, permits, from) {
 
 async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits, from) {
   const id = `${worker}/${++lastHold}`
-  const to = now()
+  const [to, lateBefore] = [now(), lateUs]
   // Without a look at which it was valid, nothing is known but that it was granted.
   held.set(id, from)
   const look = () => {
@@ -208,7 +231,7 @@ async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits,
   const isValid = look()
   const isReleased = isValid ? await released(hold) : false
   end(id, isReleased ? now() : null)
-  if (isReleased === false) news.lossesAt.push(now())
+  if (isReleased === false) news.losses.push(since(to, lateBefore))
   if (!isReleased) {
     const [late] = await Promise.allSettled([hold.release(), writeWhenLost(write)])
     if (!isValid && late.value) news.odd.push(`worker ${worker}: ${id} was lost, and its release gave true`)
@@ -221,10 +244,11 @@ async function work(hold, who, { kind, lock, capacity, isLong, tasks }, permits,
 
 /** false: it was lost; null: nobody knows. */
 async function released(hold) {
+  const [from, lateBefore] = [now(), lateUs]
   try {
     return await hold.release()
   } catch (error) {
-    note(error)
+    note(error, from, lateBefore)
     return null
   }
 }
@@ -235,9 +259,9 @@ function end(hold, to) {
 }
 
 async function stay(isLong, look) {
-  const longestMs = isLong ? LONGEST_LONG_LEASES * leaseMs : LONGEST_QUICK_MS
+  const [leastMs, mostMs] = isLong ? LONG_LEASES.map((leases) => leases * leaseMs) : [0, LONGEST_QUICK_MS]
   const isShort = !isLong && Math.random() < 0.5
-  const until = isShort ? 0 : now() + Math.random() * longestMs * 1000
+  const until = isShort ? 0 : now() + (leastMs + Math.random() * (mostMs - leastMs)) * 1000
   do await (isShort ? turn() : wait(1))
   while (look() && now() < until && !isOver)
 }

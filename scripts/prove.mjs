@@ -1,7 +1,7 @@
 // npm run prove: processes that contend for locks on each store, under faults, and a judgement of
 // what they did. `npm run prove -- redis sqlite --minutes 5` runs these stores for five minutes
-// each. `--seed 42` repeats the faults of a run in their order. `--grants 100000` ends a run when so
-// many grants have been made, if that is sooner. `--report` adds the run to docs/proof.
+// each. `--seed 42` repeats the faults of a run in their order. `--grants 100000` ends a run with the
+// round that brings so many grants under faults, if that is sooner: each fault alone, then in a pair. `--report` adds the run to docs/proof.
 import { parseArgs } from 'node:util'
 import { ensureBuilt, ensureInstalled, runNode } from './ensure.mjs'
 import { ensurePorcupine } from './porcupine.mjs'

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { missingPrevious } from '../../scripts/previous.mjs'
 import type { WallClock } from '../../test/servers/wall-clock.js'
 import type { Crowd, Version, Worker } from '../crowd.js'
-import type { Nemesis } from '../nemesis.js'
+import type { Choice, Nemesis } from '../nemesis.js'
+import { resetConnections } from './connections.js'
 import { slowly } from './slowly.js'
 
 const HOUR_S = 3600
@@ -12,8 +13,8 @@ const DRIFT_PPM = 9000
 /** What can happen to clients of every store. */
 export function clientNemeses(leaseMs: number): Nemesis[] {
   return [
-    pause('clients paused, shorter than a lease', 0.4 * leaseMs),
-    pause('clients paused, longer than a lease', 1.5 * leaseMs),
+    pause('clients paused, shorter than a lease', leaseMs, 0.4),
+    pause('clients paused, longer than a lease', leaseMs, 1.5),
   ]
 }
 
@@ -24,16 +25,22 @@ export function processNemeses(leaseMs: number): Nemesis[] {
       name: 'clients killed (`kill -9`)',
       hits: 'clients',
       lastsMs: 0.5 * leaseMs,
+      endsHolds: true,
       async begin(crowd, choice) {
-        const victims = choice.some(crowd.workers)
+        const { victims, holds } = await victimsOf(crowd, choice)
         await Promise.all(victims.map((victim) => crowd.kill(victim)))
-        return () => Promise.all(victims.map((victim) => crowd.replace(victim)))
+        return async () => {
+          await Promise.all(victims.map((victim) => crowd.replace(victim)))
+          return holds
+        }
       },
     },
     {
       name: 'all clients killed, started again after the lease',
       hits: 'clients',
       lastsMs: 1.3 * leaseMs,
+      stopsAll: true,
+      endsHolds: true,
       async begin(crowd) {
         const all = [...crowd.workers]
         await Promise.all(all.map((victim) => crowd.kill(victim)))
@@ -108,18 +115,23 @@ export function clockDrifts(what: string, clock: WallClock, leaseMs: number): Ne
   return [drift('fast', DRIFT_PPM), drift('slow', -DRIFT_PPM)]
 }
 
-/** Their connections are cut, and they cannot open new ones. Needs proxies in front of workers. */
-export function clientsWithoutDescriptors(leaseMs: number): Nemesis {
+/**
+ * Their connections are cut, and they cannot open new ones. `ports`: of the servers, where no
+ * proxies are in front of workers. The other clients lose their connections, too, and come back.
+ */
+export function clientsWithoutDescriptors(leaseMs: number, ports: readonly number[] = []): Nemesis {
   return {
     name: 'clients out of file descriptors',
     hits: 'clients',
     lastsMs: 1.2 * leaseMs,
+    endsHolds: true,
     async begin(crowd, choice) {
-      const victims = choice.some(crowd.workers.filter(({ way }) => way.proxies?.length))
+      const { victims } = await victimsOf(crowd, choice, ports.length > 0 ? undefined : hasProxies)
       for (const victim of victims) {
         limitDescriptors(victim, '1')
         for (const proxy of victim.way.proxies ?? []) proxy.cut()
       }
+      for (const port of ports) resetConnections(port)
       return async () => {
         for (const victim of victims) limitDescriptors(victim, '1024')
       }
@@ -127,19 +139,37 @@ export function clientsWithoutDescriptors(leaseMs: number): Nemesis {
   }
 }
 
-function pause(name: string, lastsMs: number): Nemesis {
+function pause(name: string, leaseMs: number, leases: number): Nemesis {
   return {
     name,
     hits: 'clients',
-    lastsMs,
+    lastsMs: leases * leaseMs,
+    endsHolds: leases > 1,
     async begin(crowd, choice) {
-      const victims = choice.some(crowd.workers)
+      const { victims, holds } = await victimsOf(crowd, choice)
       for (const { child } of victims) child.kill('SIGSTOP')
       return async () => {
         for (const { child } of victims) child.kill('SIGCONT')
+        return holds
       }
     },
   }
+}
+
+export function hasProxies({ way }: Worker): boolean {
+  return (way.proxies ?? []).length > 0
+}
+
+/** Some of the workers, one of them with a fresh hold, and how many holds they have. */
+export async function victimsOf(
+  crowd: Crowd,
+  choice: Choice,
+  isFit: (worker: Worker) => boolean = () => true,
+): Promise<{ readonly victims: readonly Worker[]; readonly holds: number }> {
+  const fit = crowd.workers.filter(isFit)
+  const [first, ...others] = choice.some(fit)
+  const victims = [...new Set([(await crowd.untilFresh(fit)) ?? (first as Worker), ...others])]
+  return { victims, holds: victims.reduce((sum, { open }) => sum + open.size, 0) }
 }
 
 async function restartAll(workers: readonly Worker[], crowd: Crowd, version?: Version): Promise<void> {

@@ -1,28 +1,31 @@
 import { dropPackets, type PacketLoss, packetLossAvailability } from '../../test/servers/packet-loss.js'
 import type { ProxyMode } from '../../test/servers/proxy.js'
 import type { Choice, Nemesis } from '../nemesis.js'
-import { resetConnections } from './servers.js'
+import { hasProxies, victimsOf } from './clients.js'
+import { resetConnections } from './connections.js'
 
 const LOST = 0.3
 
 /** Of the workers that reach the servers through proxies. */
 export function proxyNemeses(leaseMs: number): Nemesis[] {
   return [
-    way('clients cut off (stall)', 'stall', 1.3 * leaseMs),
-    way('clients cut off, one way (replies lost)', 'lose replies', 1.3 * leaseMs),
-    way('clients cut off (refused)', 'refuse', 0.6 * leaseMs),
+    way('clients cut off (stall)', 'stall', leaseMs, 1.3),
+    way('clients cut off, one way (replies lost)', 'lose replies', leaseMs, 1.3),
+    way('clients cut off (refused)', 'refuse', leaseMs, 0.6),
   ]
 }
 
-/** Of all clients; `ports`: of the servers. */
+/** Of all clients; `ports`: of the servers that are hit, which are all or some of them. */
 export function packetNemeses(
   leaseMs: number,
+  which: 'all servers' | 'some servers',
   ports: (choice: Choice) => Promise<readonly number[]>,
 ): Nemesis[] {
   const drop = (name: string, share: number, direction: 'both' | 'to' | 'from'): Nemesis => ({
     name,
     hits: 'network',
     lastsMs: 1.2 * leaseMs,
+    endsHolds: share === 1 && which === 'all servers',
     async begin(_, choice) {
       const cuts: PacketLoss[] = []
       for (const port of await ports(choice)) cuts.push(await dropPackets(port, share, undefined, direction))
@@ -56,14 +59,15 @@ export function packetNemeses(
   ]
 }
 
-function way(name: string, mode: ProxyMode, lastsMs: number): Nemesis {
+function way(name: string, mode: ProxyMode, leaseMs: number, leases: number): Nemesis {
   return {
     name,
     hits: 'network',
-    lastsMs,
+    lastsMs: leases * leaseMs,
+    endsHolds: leases > 1,
     async begin(crowd, choice) {
-      const reached = crowd.workers.filter((worker) => worker.way.proxies?.length)
-      const proxies = choice.some(reached).flatMap((worker) => worker.way.proxies ?? [])
+      const { victims } = await victimsOf(crowd, choice, hasProxies)
+      const proxies = victims.flatMap((worker) => worker.way.proxies ?? [])
       for (const proxy of proxies) proxy.mode = mode
       return async () => {
         for (const proxy of proxies) proxy.mode = 'pass'

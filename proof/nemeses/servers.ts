@@ -3,59 +3,83 @@ import type { Server } from '../../test/servers/server.js'
 import type { WallClock } from '../../test/servers/wall-clock.js'
 import type { Choice, Nemesis } from '../nemesis.js'
 import { clockDrifts } from './clients.js'
+import { resetConnections } from './connections.js'
+import { slowly } from './slowly.js'
 
-/** Gives the servers that a fault hits. */
-export type Targets = (choice: Choice) => Promise<readonly Server[]>
+/** The servers that a fault hits. */
+export interface Hit {
+  /** How the report calls them, such as `the server`. */
+  readonly name: string
+  /** Nobody is served without them. */
+  readonly isAll?: boolean
+  servers(choice: Choice): Promise<readonly Server[]> | readonly Server[]
+}
 
-/** `of`: how the report calls them, such as `the server`. */
-export function pausedServers(
-  of: string,
-  leaseMs: number,
-  targets: Targets,
-  leaseExcuse?: string,
-): Nemesis[] {
+/** `leaseExcuse`: what the page says about a pause of more than a lease. */
+export function pausedServers(hit: Hit, leaseMs: number, leaseExcuse?: string): Nemesis[] {
   const pause = (name: string, leases: number, excuse?: string): Nemesis => ({
-    name,
+    name: `${hit.name} paused, ${name}`,
     hits: 'servers',
     lastsMs: leases * leaseMs,
+    endsHolds: leases > 1 && hit.isAll === true,
     ...(excuse !== undefined && { excuse, isLossy: true }),
     async begin(_, choice) {
-      const servers = await targets(choice)
+      const servers = await hit.servers(choice)
       for (const server of servers) server.pause()
       return async () => {
         for (const server of servers) server.resume()
       }
     },
   })
-  return [
-    pause(`${of} paused, shorter than a lease`, 0.4),
-    pause(`${of} paused, longer than a lease`, 1.5, leaseExcuse),
-  ]
+  return [pause('shorter than a lease', 0.4), pause('longer than a lease', 1.5, leaseExcuse)]
 }
 
-/** With its data kept. */
-export function killedServers(of: string, leaseMs: number, targets: Targets): Nemesis {
-  return {
-    name: `${of} killed (\`kill -9\`), back with its data`,
+/** With their data kept. */
+export function killedServers(hit: Hit, leaseMs: number): Nemesis[] {
+  const kill = (name: string, leases: number): Nemesis => ({
+    name: `${hit.name} killed (\`kill -9\`), back with the data ${name}`,
     hits: 'servers',
-    lastsMs: 0.1 * leaseMs,
+    lastsMs: leases * leaseMs,
+    endsHolds: leases > 1 && hit.isAll === true,
     async begin(_, choice) {
-      const servers = await targets(choice)
+      const servers = await hit.servers(choice)
       await Promise.all(servers.map((server) => server.kill()))
-      return () => Promise.all(servers.map((server) => server.start()))
+      return () => startAll(servers)
+    },
+  })
+  return [kill('at once', 0.1), kill('after a lease', 1.3)]
+}
+
+/** Those that have ended. */
+export async function startAll(servers: readonly Server[]): Promise<void> {
+  await Promise.all(servers.filter(({ isRunning }) => !isRunning).map((server) => server.start()))
+}
+
+/** One after the other. */
+export function restartedServers(servers: readonly Server[]): Nemesis {
+  return {
+    name: 'rolling restart of the servers (`kill -9`)',
+    hits: 'servers',
+    lastsMs: 0,
+    async begin() {
+      return slowly(async () => {
+        for (const server of servers) await server.restart({ keepData: true })
+        return async () => {}
+      })
     },
   }
 }
 
 /** `excuse`: what the page promises then. */
-export function forgetfulServers(of: string, leaseMs: number, targets: Targets, excuse?: string): Nemesis {
+export function forgetfulServers(hit: Hit, leaseMs: number, excuse?: string): Nemesis {
   return {
-    name: `${of} killed, back without its data`,
+    name: `${hit.name} killed, back without the data`,
     hits: 'servers',
     lastsMs: 0.5 * leaseMs,
     ...(excuse !== undefined && { excuse }),
     async begin(_, choice) {
-      await Promise.all((await targets(choice)).map((server) => server.restart({ keepData: false })))
+      const servers = await hit.servers(choice)
+      await Promise.all(servers.map((server) => server.restart({ keepData: false })))
       return async () => {}
     },
   }
@@ -88,13 +112,13 @@ export function serverClockDrifts(of: string, clock: WallClock, leaseMs: number)
 }
 
 /** Existing connections work; nobody can make a new one. */
-export function withoutDescriptors(of: string, leaseMs: number, targets: Targets): Nemesis {
+export function serversWithoutDescriptors(hit: Hit, leaseMs: number): Nemesis {
   return {
-    name: `${of} out of file descriptors, connections reset`,
+    name: `${hit.name} out of file descriptors, connections reset`,
     hits: 'servers',
     lastsMs: 1.2 * leaseMs,
     async begin(_, choice) {
-      const servers = await targets(choice)
+      const servers = await hit.servers(choice)
       for (const { pid } of servers) execFileSync('prlimit', ['--pid', String(pid), '--nofile=1:'])
       for (const { port } of servers) resetConnections(port)
       return async () => {
@@ -102,21 +126,4 @@ export function withoutDescriptors(of: string, leaseMs: number, targets: Targets
       }
     },
   }
-}
-
-/** How many connections there were. */
-export function resetConnections(port: number): number {
-  return connectionsTo(port, ['-K'])
-}
-
-/** Whether clients are connected to it: otherwise there is nothing that its network could lose. */
-export function hasClients({ port }: Server): boolean {
-  return connectionsTo(port, ['-t', 'state', 'established']) > 0
-}
-
-/** A line for each, after the heading. */
-function connectionsTo(port: number, options: readonly string[]): number {
-  const args = [...options, 'dst', '127.0.0.1', 'dport', '=', String(port)]
-  const lines = execFileSync('ss', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-  return lines.trim().split('\n').length - 1
 }

@@ -1,27 +1,42 @@
 import { type ServerName, serverAvailability } from '../../test/servers/availability.js'
+import { TcpProxy } from '../../test/servers/proxy.js'
 import type { Server } from '../../test/servers/server.js'
 import { WallClock } from '../../test/servers/wall-clock.js'
-import { clientClocks, clientNemeses, processNemeses, versionNemeses } from '../nemeses/clients.js'
-import { packetNemeses } from '../nemeses/network.js'
-import { hasClients, killedServers, pausedServers } from '../nemeses/servers.js'
-import { slowly } from '../nemeses/slowly.js'
+import {
+  clientClocks,
+  clientNemeses,
+  clientsWithoutDescriptors,
+  processNemeses,
+  versionNemeses,
+} from '../nemeses/clients.js'
+import { hasClients } from '../nemeses/connections.js'
+import { packetNemeses, proxyNemeses } from '../nemeses/network.js'
+import { type Hit, killedServers, pausedServers, restartedServers } from '../nemeses/servers.js'
 import type { Choice, Nemesis } from '../nemesis.js'
 import type { ProvedStore } from '../store.js'
 
 interface StartedEnsemble {
   readonly servers: readonly Server[]
-  readonly url: string
   leader(): Promise<Server>
   stop(): Promise<void>
 }
 
 export interface Ensemble
-  extends Pick<ProvedStore, 'name' | 'title' | 'page' | 'leaseMs' | 'askedLeaseMs' | 'setup'> {
+  extends Pick<ProvedStore, 'name' | 'title' | 'page' | 'leaseMs' | 'askedLeaseMs' | 'setup' | 'missing'> {
   readonly needs: ServerName
   startServers(): Promise<StartedEnsemble>
+  /** The store's URL, with the addresses of the servers or of proxies in front of them. */
+  urlAt(addresses: string): string
   /** What its page says about a leader that sleeps for longer than a lease. */
   readonly leaderPauseExcuse?: string
 }
+
+/** Reasons why a fault is not made. */
+export const NOT_OF_MEMBERS = [
+  { fault: 'packets lost between servers', reason: 'servers of one cluster always reach each other here' },
+  { fault: 'one server back without its data', reason: 'its maker asks to add it as a new member' },
+  { fault: 'disks, file descriptors and clocks of servers', reason: 'see the run with one server' },
+]
 
 /** A store of several servers with a leader that they elect. */
 export function ensemble(store: Ensemble): ProvedStore {
@@ -38,14 +53,23 @@ export function ensemble(store: Ensemble): ProvedStore {
           ...clientNemeses(leaseMs),
           ...processNemeses(leaseMs),
           ...versionNemeses(leaseMs),
+          clientsWithoutDescriptors(leaseMs),
           ...serverNemeses(started, store),
-          ...packetNemeses(leaseMs, async (choice) => [usedServer(started, choice).port]),
+          ...proxyNemeses(leaseMs),
+          ...packetNemeses(leaseMs, 'some servers', async (choice) => [usedServer(started, choice).port]),
           ...(canMove ? clientClocks(clock, leaseMs) : []),
         ],
-        wayOf: async (worker) => ({
-          url: started.url,
-          ...(canMove && worker < 2 && { env: clock.env }),
-        }),
+        async wayOf(worker) {
+          const { servers } = started
+          const proxies =
+            worker % 2 === 0 ? await Promise.all(servers.map(({ port }) => TcpProxy.start(port))) : []
+          const ports = (proxies.length > 0 ? proxies : servers).map(({ port }) => port)
+          return {
+            url: store.urlAt(ports.map((port) => `127.0.0.1:${port}`).join(',')),
+            proxies,
+            ...(canMove && worker < 2 && { env: clock.env }),
+          }
+        },
         async stop() {
           await started.stop()
           clock.dispose()
@@ -65,22 +89,15 @@ function serverNemeses(
   { servers, leader }: StartedEnsemble,
   { leaseMs, leaderPauseExcuse }: Ensemble,
 ): Nemesis[] {
-  const theLeader = async (): Promise<Server[]> => [await leader()]
+  const theLeader: Hit = { name: 'the leader', servers: async () => [await leader()] }
+  const one: Hit = { name: 'one of the servers', servers: (choice) => [choice.one(servers)] }
+  const all: Hit = { name: 'all servers', isAll: true, servers: () => servers }
   return [
-    killedServers('the leader', leaseMs, theLeader),
-    killedServers('one of the servers', leaseMs, async (choice) => [choice.one(servers)]),
-    ...pausedServers('the leader', leaseMs, theLeader, leaderPauseExcuse),
-    ...pausedServers('all servers', leaseMs, async () => servers, leaderPauseExcuse),
-    {
-      name: 'rolling restart of the servers (`kill -9`)',
-      hits: 'servers',
-      lastsMs: 0,
-      async begin() {
-        return slowly(async () => {
-          for (const server of servers) await server.restart({ keepData: true })
-          return async () => {}
-        })
-      },
-    },
+    ...killedServers(theLeader, leaseMs),
+    ...killedServers(one, leaseMs),
+    ...killedServers(all, leaseMs),
+    ...pausedServers(theLeader, leaseMs, leaderPauseExcuse),
+    ...pausedServers(all, leaseMs, leaderPauseExcuse),
+    restartedServers(servers),
   ]
 }

@@ -1,6 +1,6 @@
 import { startMariadb } from '../../test/servers/mariadb.js'
 import { killedServers } from '../nemeses/servers.js'
-import { singleServer, THE_SERVER } from './single.js'
+import { LOG_TAKES_SPACE, NO_ONE_DELETES, singleServer } from './single.js'
 
 export const mariadb = singleServer({
   name: 'mariadb',
@@ -9,9 +9,10 @@ export const mariadb = singleServer({
   leaseMs: 2000,
   setup: 'one server; half of the clients use mysql2, half mariadb',
   needs: 'mariadb',
-  startServer: (clock) => startMariadb(clock ? { clock } : {}),
+  startServer: (own) => startMariadb(own),
   urlAt: (address, worker) =>
     `mysql://root@${address}/test?connections=4&driver=${worker % 2 === 0 ? 'mysql2' : 'mariadb'}`,
   clockExcuse: 'leases end early by that much',
-  more: (targets, leaseMs) => [killedServers(THE_SERVER, leaseMs, targets)],
+  more: killedServers,
+  missing: [LOG_TAKES_SPACE, NO_ONE_DELETES],
 })

@@ -1,6 +1,6 @@
 import { startMemcached } from '../../test/servers/memcached.js'
 import { forgetfulServers } from '../nemeses/servers.js'
-import { singleServer, THE_SERVER } from './single.js'
+import { singleServer } from './single.js'
 
 export const memcached = singleServer({
   name: 'memcached',
@@ -12,9 +12,12 @@ export const memcached = singleServer({
   startServer: () => startMemcached(),
   urlAt: (address) => `memcached://${address}`,
   clientClockExcuse: 'a wrong clock of a client counts for five seconds at most',
-  // Not out of file descriptors: once the last connection has ended, memcached accepts no other one,
-  // also when it has descriptors again.
-  more: (targets, leaseMs) => [
-    forgetfulServers(THE_SERVER, leaseMs, targets, 'everything is lost; fences go on from the clock'),
+  more: (hit, leaseMs) => [forgetfulServers(hit, leaseMs, 'everything is lost; fences go on from the clock')],
+  missing: [
+    { fault: 'kills with data kept, disks', reason: 'it keeps nothing on disk' },
+    {
+      fault: 'the server out of file descriptors',
+      reason: 'it then accepts no connection until it is started again, without Holdfast, too',
+    },
   ],
 })

@@ -1,6 +1,6 @@
 import { startPostgres } from '../../test/servers/postgres.js'
 import { killedServers } from '../nemeses/servers.js'
-import { singleServer, THE_SERVER } from './single.js'
+import { LOG_TAKES_SPACE, NO_ONE_DELETES, singleServer } from './single.js'
 
 export const postgres = singleServer({
   name: 'postgres',
@@ -9,11 +9,11 @@ export const postgres = singleServer({
   leaseMs: 2000,
   setup: 'one server; half of the clients use pg, half postgres',
   needs: 'postgres',
-  startServer: (clock, disk) =>
-    startPostgres({ args: ['-c', 'fsync=on'], ...(clock && { clock }), ...(disk && { disk }) }),
+  startServer: (own) => startPostgres({ args: ['-c', 'fsync=on'], ...own }),
   usesDisk: true,
   urlAt: (address, worker) =>
     `postgres://postgres@${address}/postgres?connections=4&driver=${worker % 2 === 0 ? 'pg' : 'postgres'}`,
   clockExcuse: 'leases end early by that much',
-  more: (targets, leaseMs) => [killedServers(THE_SERVER, leaseMs, targets)],
+  more: killedServers,
+  missing: [LOG_TAKES_SPACE, NO_ONE_DELETES],
 })

@@ -1,14 +1,21 @@
 import type { TcpProxy } from '../../test/servers/proxy.js'
 import { type MemberKind, quorumAvailability, startQuorum } from '../../test/servers/quorum.js'
 import { WallClock } from '../../test/servers/wall-clock.js'
-import { clientClocks, clientNemeses, clientsWithoutDescriptors, processNemeses } from '../nemeses/clients.js'
+import {
+  clientClocks,
+  clientNemeses,
+  clientsWithoutDescriptors,
+  processNemeses,
+  versionNemeses,
+} from '../nemeses/clients.js'
 import { packetNemeses, proxyNemeses } from '../nemeses/network.js'
 import {
   forgetfulServers,
+  type Hit,
   killedServers,
   pausedServers,
+  restartedServers,
   serverClockDrifts,
-  type Targets,
 } from '../nemeses/servers.js'
 import { shuffled } from '../nemesis.js'
 import type { ProvedStore } from '../store.js'
@@ -53,6 +60,13 @@ function quorumOf(kinds: readonly MemberKind[], { name, title, setup, minority }
   return {
     ...{ name, title, page: 'quorum', leaseMs: LEASE_MS, hasSemaphores: false },
     setup: `${setup}; no semaphore, which a quorum does not have`,
+    missing: [
+      { fault: 'a majority back without its data', reason: 'nothing is promised then' },
+      {
+        fault: 'jumping clocks, disks and file descriptors of members',
+        reason: 'see the runs with one server',
+      },
+    ],
     obstacle: () => quorumAvailability(kinds),
     async start() {
       const clock = new WallClock()
@@ -61,21 +75,28 @@ function quorumOf(kinds: readonly MemberKind[], { name, title, setup, minority }
       const clocks = canMove ? [memberClock] : []
       const servers = await startQuorum(kinds, { persistence: 'always', clocks })
       const members = kinds.flatMap((kind, member) => (kind === 'sqlite' ? [] : [servers.server(member)]))
-      const few: Targets = async ({ random }) => shuffled(members, random).slice(0, servers.minority)
-      const all: Targets = async () => members
+      const few: Hit = {
+        name: minority,
+        servers: ({ random }) => shuffled(members, random).slice(0, servers.minority),
+      }
+      const all: Hit = { name: 'all servers', isAll: true, servers: () => members }
       return {
         nemeses: [
           ...clientNemeses(LEASE_MS),
           ...processNemeses(LEASE_MS),
+          ...versionNemeses(LEASE_MS),
           clientsWithoutDescriptors(LEASE_MS),
-          ...pausedServers(minority, LEASE_MS, few),
-          ...pausedServers('all servers', LEASE_MS, all),
-          killedServers(minority, LEASE_MS, few),
-          killedServers('all servers', LEASE_MS, all),
+          ...pausedServers(few, LEASE_MS),
+          ...pausedServers(all, LEASE_MS),
+          ...killedServers(few, LEASE_MS),
+          ...killedServers(all, LEASE_MS),
+          restartedServers(members),
           // Before others lose their data, these have to take part again.
-          { ...forgetfulServers(minority, LEASE_MS, few), lastsMs: REJOINED_MS },
+          { ...forgetfulServers(few, LEASE_MS), lastsMs: REJOINED_MS },
           ...proxyNemeses(LEASE_MS),
-          ...packetNemeses(LEASE_MS, async (choice) => (await few(choice)).map(({ port }) => port)),
+          ...packetNemeses(LEASE_MS, 'some servers', async (choice) =>
+            (await few.servers(choice)).map(({ port }) => port),
+          ),
           ...(canMove ? clientClocks(clock, LEASE_MS) : []),
           ...(canMove ? serverClockDrifts('one member', memberClock, LEASE_MS) : []),
         ],

@@ -1,6 +1,6 @@
 import { startRedis } from '../../test/servers/redis.js'
-import { killedServers, withoutDescriptors } from '../nemeses/servers.js'
-import { singleServer, THE_SERVER } from './single.js'
+import { forgetfulServers, killedServers, serversWithoutDescriptors } from '../nemeses/servers.js'
+import { singleServer } from './single.js'
 
 export const redis = singleServer({
   name: 'redis',
@@ -9,13 +9,14 @@ export const redis = singleServer({
   leaseMs: 2000,
   setup: 'one server with `appendfsync always`; half of the clients use ioredis, half redis',
   needs: 'redis',
-  startServer: (clock, disk) =>
-    startRedis({ persistence: 'always', ...(clock && { clock }), ...(disk && { disk }) }),
+  startServer: (own) => startRedis({ persistence: 'always', ...own }),
   usesDisk: true,
+  tinyDiskMb: 1024,
   urlAt: (address, worker) => `redis://${address}?driver=${worker % 2 === 0 ? 'ioredis' : 'redis'}`,
   clockExcuse: 'leases end early by that much',
-  more: (targets, leaseMs) => [
-    killedServers(THE_SERVER, leaseMs, targets),
-    withoutDescriptors(THE_SERVER, leaseMs, targets),
+  more: (hit, leaseMs) => [
+    ...killedServers(hit, leaseMs),
+    forgetfulServers(hit, leaseMs, 'holders learn of the loss with their next heartbeat'),
+    serversWithoutDescriptors(hit, leaseMs),
   ],
 })

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { noTinyDisk, TinyDisk } from '../../test/faults/tiny-disk.js'
 import { type ServerName, serverAvailability } from '../../test/servers/availability.js'
 import { TcpProxy } from '../../test/servers/proxy.js'
 import type { Server } from '../../test/servers/server.js'
@@ -10,21 +14,27 @@ import {
   processNemeses,
   versionNemeses,
 } from '../nemeses/clients.js'
-import { slowDisk } from '../nemeses/disks.js'
+import { fullDiskOf, slowDisk } from '../nemeses/disks.js'
 import { packetNemeses, proxyNemeses } from '../nemeses/network.js'
-import { pausedServers, serverClocks } from '../nemeses/servers.js'
+import { type Hit, pausedServers, serverClocks } from '../nemeses/servers.js'
 import type { Nemesis } from '../nemesis.js'
 import type { ProvedStore } from '../store.js'
 
-export const THE_SERVER = 'the server'
+/** What a server has of its own. Each is left out where it cannot be made here. */
+interface OwnPlace {
+  readonly clock?: WallClock
+  readonly disk?: SlowDisk
+  readonly parent?: string
+}
 
 export interface SingleServer<T extends Server>
-  extends Pick<ProvedStore, 'name' | 'title' | 'page' | 'leaseMs' | 'askedLeaseMs' | 'setup'> {
+  extends Pick<ProvedStore, 'name' | 'title' | 'page' | 'leaseMs' | 'askedLeaseMs' | 'setup' | 'missing'> {
   readonly needs: ServerName
-  /** Each is undefined where it cannot be made here. */
-  startServer(clock: WallClock | undefined, disk: SlowDisk | undefined): Promise<T>
+  startServer(own: OwnPlace): Promise<T>
   /** It waits for the disk before it answers. */
   readonly usesDisk?: boolean
+  /** It ends when its disk is full. The disk has so many megabytes. */
+  readonly tinyDiskMb?: number
   /** The store's URL, with the address of the server or of a proxy in front of it. */
   urlAt(address: string, worker: number): string
   /** What its page says about a server's clock that is set ahead; none: its clock stays alone. */
@@ -32,7 +42,17 @@ export interface SingleServer<T extends Server>
   /** The same about the clocks of clients, where they matter. */
   readonly clientClockExcuse?: string
   /** What it survives beyond what every store does. */
-  more(targets: () => Promise<T[]>, leaseMs: number): Nemesis[]
+  more(hit: Hit, leaseMs: number, server: T): Nemesis[]
+}
+
+/** Reasons why a fault is not made. */
+export const LOG_TAKES_SPACE = {
+  fault: 'full disk',
+  reason: 'the server writes its log into files that have their size from the start',
+}
+export const NO_ONE_DELETES = {
+  fault: 'the server back without its data',
+  reason: 'a database that loses its files is not promised anything',
 }
 
 /** A store on one server: some of the workers reach it through proxies, some have their own clock. */
@@ -46,23 +66,29 @@ export function singleServer<T extends Server>(store: SingleServer<T>): ProvedSt
       const canMove = clocks.server.obstacle === null
       const disk = new SlowDisk()
       const canSlow = disk.obstacle === null
-      const server = await store.startServer(canMove ? clocks.server : undefined, canSlow ? disk : undefined)
-      const targets = async () => [server]
+      const tiny = tinyDisk(store.tinyDiskMb)
+      const server = await store.startServer({
+        ...(canMove && { clock: clocks.server }),
+        ...(canSlow && { disk }),
+        ...(tiny && { parent: tiny.folder }),
+      })
+      const hit: Hit = { name: 'the server', isAll: true, servers: () => [server] }
       const moved = canMove ? clientClocks(clocks.client, leaseMs, clientClockExcuse) : []
       if (canMove && clockExcuse !== undefined)
-        moved.push(...serverClocks(THE_SERVER, clocks.server, leaseMs, clockExcuse))
+        moved.push(...serverClocks(hit.name, clocks.server, leaseMs, clockExcuse))
       return {
         nemeses: [
           ...clientNemeses(leaseMs),
           ...processNemeses(leaseMs),
           ...versionNemeses(leaseMs),
           clientsWithoutDescriptors(leaseMs),
-          ...pausedServers(THE_SERVER, leaseMs, targets),
-          ...store.more(targets, leaseMs),
+          ...pausedServers(hit, leaseMs),
+          ...store.more(hit, leaseMs, server),
           ...proxyNemeses(leaseMs),
-          ...packetNemeses(leaseMs, async () => [server.port]),
+          ...packetNemeses(leaseMs, 'all servers', async () => [server.port]),
           ...moved,
           ...(canSlow && store.usesDisk ? [slowDisk(disk, leaseMs)] : []),
+          ...(tiny ? [fullDiskOf(server, tiny, leaseMs)] : []),
         ],
         async wayOf(worker) {
           const proxy = worker % 2 === 0 ? await TcpProxy.start(server.port) : null
@@ -75,8 +101,15 @@ export function singleServer<T extends Server>(store: SingleServer<T>): ProvedSt
         async stop() {
           await server.stop()
           for (const each of [clocks.server, clocks.client, disk]) each.dispose()
+          tiny?.dispose()
+          if (tiny) rmSync(dirname(tiny.folder), { recursive: true })
         },
       }
     },
   }
+}
+
+function tinyDisk(megabytes: number | undefined): TinyDisk | null {
+  if (megabytes === undefined || noTinyDisk() !== null) return null
+  return new TinyDisk(join(mkdtempSync(join(tmpdir(), 'holdfast-disk-')), 'disk'), megabytes)
 }

@@ -7,8 +7,7 @@ import { preloaded } from '../../test/servers/preload.js'
 import { SlowDisk } from '../../test/servers/slow-disk.js'
 import { WallClock } from '../../test/servers/wall-clock.js'
 import { clientClockJump, clientNemeses, processNemeses, versionNemeses } from '../nemeses/clients.js'
-import { slowDisk } from '../nemeses/disks.js'
-import type { Nemesis } from '../nemesis.js'
+import { fullDisk, slowDisk } from '../nemeses/disks.js'
 import type { ProvedStore } from '../store.js'
 
 const LEASE_MS = 2000
@@ -21,6 +20,13 @@ export const sqlite: ProvedStore = {
   page: 'sqlite',
   leaseMs: LEASE_MS,
   setup: 'one file that all processes share',
+  missing: [
+    {
+      fault: 'clocks of clients that run fast or slow',
+      reason: 'all processes share the clock of the machine',
+    },
+    { fault: 'out of file descriptors', reason: 'a process opens the file once' },
+  ],
   obstacle: () => null,
   async start() {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-proof-'))
@@ -35,7 +41,7 @@ export const sqlite: ProvedStore = {
         ...processNemeses(LEASE_MS),
         ...versionNemeses(LEASE_MS),
         ...(canMove ? [clientClockJump(clock, LEASE_MS)] : []),
-        ...(disk ? [fullDisk(disk, file)] : []),
+        ...(disk ? [fullDisk(disk, LEASE_MS, () => emptyLog(file))] : []),
         ...(slow.obstacle === null ? [slowDisk(slow, LEASE_MS)] : []),
       ],
       wayOf: async (worker) => ({
@@ -49,19 +55,6 @@ export const sqlite: ProvedStore = {
       },
     }
   },
-}
-
-function fullDisk(disk: TinyDisk, file: string): Nemesis {
-  return {
-    name: 'disk full',
-    hits: 'disk',
-    lastsMs: 1.2 * LEASE_MS,
-    async begin() {
-      emptyLog(file)
-      disk.fill()
-      return async () => disk.empty()
-    },
-  }
 }
 
 /** SQLite writes over its log again and again: on a full disk, too, unless the log is empty. */

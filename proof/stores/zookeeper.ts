@@ -1,7 +1,7 @@
 import { QUICK_ELECTION, startZooKeeper, startZooKeeperEnsemble } from '../../test/servers/zookeeper.js'
 import { killedServers } from '../nemeses/servers.js'
-import { ensemble } from './ensemble.js'
-import { singleServer, THE_SERVER } from './single.js'
+import { ensemble, NOT_OF_MEMBERS } from './ensemble.js'
+import { LOG_TAKES_SPACE, NO_ONE_DELETES, singleServer } from './single.js'
 
 const LEASE_MS = 3000
 /** The session ends a hold, and no lease is shorter. */
@@ -19,10 +19,11 @@ export const zookeeper = singleServer({
   title: 'ZooKeeper, one server',
   setup: 'one server',
   // It syncs its log, so that a slow disk can be felt.
-  startServer: (_, disk) => startZooKeeper({ config: { forceSync: 'yes' }, ...(disk && { disk }) }),
+  startServer: ({ disk }) => startZooKeeper({ config: { forceSync: 'yes' }, ...(disk && { disk }) }),
   usesDisk: true,
   urlAt: urlOf,
-  more: (targets, leaseMs) => [killedServers(THE_SERVER, leaseMs, targets)],
+  more: killedServers,
+  missing: [LOG_TAKES_SPACE, NO_ONE_DELETES],
 })
 
 export const zookeeperEnsemble = ensemble({
@@ -31,11 +32,12 @@ export const zookeeperEnsemble = ensemble({
   title: 'ZooKeeper, three servers',
   setup: 'three servers',
   leaderPauseExcuse: 'a hold may be trusted for a moment too long',
+  missing: NOT_OF_MEMBERS,
+  urlAt: urlOf,
   async startServers() {
     const servers = await startZooKeeperEnsemble({ config: QUICK_ELECTION })
     return {
       servers: servers.members,
-      url: urlOf(servers.address),
       leader: () => servers.leader(),
       stop: () => servers.stop(),
     }

@@ -23,6 +23,8 @@ export interface RedisOptions {
   clock?: WallClock
   /** A disk of its own. */
   disk?: SlowDisk
+  /** Where its folder is made. */
+  parent?: string
   /** Another server with the same options, such as Valkey: its program, or the whole command. */
   program?: string | readonly string[]
 }
@@ -33,6 +35,7 @@ export class RedisServer extends Server {
     super(
       {
         name: 'redis',
+        parent: options.parent,
         command: (server) => [...commandOf(server, options), ...(options.args ?? [])],
         env: preloaded(options.clock, options.disk),
         isReady: async (server) => (await redisCli(server.port, ['ping'])) === 'PONG',

@@ -17,6 +17,8 @@ import { runWithWill, type Testator } from './last-will.js'
 /** What is particular to one kind of server. */
 export interface Kind {
   readonly name: string
+  /** Where its folder is made; default: that of temporary files. */
+  readonly parent?: string | undefined
   /** The program and its arguments. */
   command(server: Server): readonly string[]
   /** Added to the environment. */
@@ -47,7 +49,7 @@ export class Server {
   constructor(kind: Kind, port: number) {
     this.#kind = kind
     this.port = port
-    this.folder = mkdtempSync(join(tmpdir(), `holdfast-${kind.name}-`))
+    this.folder = mkdtempSync(join(kind.parent ?? tmpdir(), `holdfast-${kind.name}-`))
     this.#folderWill = runWithWill(['true'], `rm -rf '${this.folder}'`)
   }
 
