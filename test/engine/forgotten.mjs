@@ -4,7 +4,7 @@ import { memory } from 'holdfast/memory'
 
 const locks = new Holdfast(memory())
 // Long enough for a machine that is busy.
-const options = { lease: 1000 }
+const options = { lease: 3000 }
 const kept = await locks.mutex('kept').acquire(options)
 await locks.mutex('forgotten').acquire({ ...options, label: 'nightly' })
 // As a program that is to run once does: it never looks at its hold again, but wants to hear of the
@@ -19,7 +19,7 @@ const passed = await (await locks.mutex('passed').acquire(options)).export()
 const next = locks.mutex('forgotten').acquire(options)
 const run = locks.mutex('run').run(async () => {
   await next
-  await new Promise((resolve) => setTimeout(resolve, 2500))
+  await new Promise((resolve) => setTimeout(resolve, 4000))
   return 'ran'
 }, options)
 const collecting = setInterval(() => globalThis.gc(), 20)

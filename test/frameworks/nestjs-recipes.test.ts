@@ -51,7 +51,9 @@ describe('a NestJS application', () => {
     })
     const processes = await tickInTwo(bench, file)
     for (const each of processes) expect((await each.done).signal).toBe('SIGTERM')
-    expect(processes.map(({ stderr }) => stderr)).toEqual(['', ''])
+    // A busy machine is late for a tick, and the package warns of that.
+    const late = /^(\[Cron\] Missed execution deadline .*\n)*$/
+    for (const { stderr } of processes) expect(stderr).toMatch(late)
   })
 
   it('## Shutting down: SIGTERM gives the hold back, although its lease is an hour', async () => {
