@@ -13,6 +13,7 @@ import {
 import { describeOn } from '../servers/availability.js'
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { type PostgresServer, startPostgres } from '../servers/postgres.js'
+import { TcpProxy } from '../servers/proxy.js'
 import { openPgPool, openPool } from '../stores/postgres/pools.js'
 import { type Contender, expectEqualShare, sharesOf, waitElsewhere } from './shares.js'
 
@@ -162,6 +163,29 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     expect((await locks.acquire('one')).fence).toBeGreaterThan(one.fence)
     await other.query('select pg_advisory_unlock(7)')
     await inTime('the waiter', waiting.promise)
+  })
+
+  it('rejects a run whose connection died unnoticed', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+    const pool = openPgPool(server.url.replace(`:${server.port}/`, `:${proxy.port}/`), 3)
+    endings.push(() => pool.end())
+    const done = deferred<void>()
+    const running = rejectsWith(
+      'HOLD_LOST',
+      advisory(pool).run(18n, async () => {
+        proxy.mode = 'stall'
+        const [pid] = await lockSessionsOf(18n)
+        await server.query(`select pg_terminate_backend(${pid})`)
+        await eventually('its end', isFree)
+        done.resolve()
+      }),
+    )
+    await done.promise
+    // The release has been sent, and now hears of the end.
+    await pass(1)
+    proxy.mode = 'pass'
+    expect(await running).toMatchObject({ resource: '18', store: 'postgres' })
   })
 
   it.each([3, 10])(

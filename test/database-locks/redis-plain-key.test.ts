@@ -116,6 +116,15 @@ describeOn('redis', 'plainKeyLock', () => {
     expect(await server.cli('get', 'door')).toBe('a stranger')
   })
 
+  it('rejects a run whose lock was lost unnoticed', async () => {
+    const lock = openLocks().mutex('door')
+    await rejectsWith(
+      'HOLD_LOST',
+      lock.run(() => server.cli('set', 'door', 'a stranger')),
+    )
+    expect(await server.cli('get', 'door')).toBe('a stranger')
+  })
+
   it('is renewed in time although the answer to its acquisition took most of the lease', async () => {
     const { proxy, locks } = await throughProxy()
     await locks.mutex('window').run(() => {})

@@ -221,6 +221,24 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     },
   )
 
+  it.each(['mutex', 'fair', 'fenced', 'read', 'write'] as const)(
+    '%s: a run rejects if its lock was lost unnoticed',
+    async (kind) => {
+      const locks = openLocks()
+      const lock = kind === 'read' || kind === 'write' ? locks.readWrite('door')[kind] : locks[kind]('door')
+      const lost = await rejectsWith(
+        'HOLD_LOST',
+        lock.run(() => server.cli('del', 'door')),
+      )
+      expect(lost).toMatchObject({ resource: 'door', store: 'redis' })
+      const failing = lock.run(async () => {
+        await server.cli('del', 'door')
+        throw new TypeError('out of paper')
+      })
+      await expect(failing).rejects.toThrow(new TypeError('out of paper'))
+    },
+  )
+
   it('loses at its own deadline when the server is silent', async () => {
     const { proxy, locks } = await throughProxy()
     const hold = await locks.mutex('door').acquire({ lease: 1000 })

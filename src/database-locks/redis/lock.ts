@@ -1,6 +1,6 @@
 import type { Env } from '../../base/env.js'
 import { HoldfastError, invalid } from '../../base/errors.js'
-import { nothing } from '../../base/nothing.js'
+import { runWith } from '../run.js'
 import { Acquisition } from './acquisition.js'
 import type { PeerClaim, PeerGrant } from './claim.js'
 import type { PeerHold } from './hold.js'
@@ -82,14 +82,9 @@ export class PeerLock<H extends PeerHold = PeerHold> {
     if (typeof work !== 'function') throw invalid('run() takes a function as its first argument', this.name)
     const { hold, claim } = await this.#acquire(readPeerRequest(options, this.#kind.leaseMs))
     const workWith = async (): Promise<T> => work(hold)
-    try {
-      const result = await (this.#kind.inside?.(this.name, hold, claim, workWith) ?? workWith())
-      hold.signal.throwIfAborted()
-      return result
-    } finally {
-      // A failed release hides neither the value nor the error of the work.
-      await hold.release().catch(nothing)
-    }
+    return runWith(hold, 'redis', async () => {
+      return this.#kind.inside?.(this.name, hold, claim, workWith) ?? workWith()
+    })
   }
 
   async #acquire(request: PeerRequest): Promise<{ hold: H; claim: PeerClaim }> {

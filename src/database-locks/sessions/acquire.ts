@@ -5,6 +5,7 @@ import { HoldfastError, invalid } from '../../base/errors.js'
 import { nothing } from '../../base/nothing.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import { ANSWER_MS, readWait } from '../limits.js'
+import { runWith } from '../run.js'
 import type { SessionBackend } from './backend.js'
 import type { SessionBoundHold, SessionGrant } from './hold.js'
 import type { LockWaiter } from './lock-queue.js'
@@ -66,13 +67,7 @@ export class SessionLockCalls<
     if (typeof work !== 'function')
       throw invalid('run() takes a function as its second argument', String(name))
     const hold = await this.acquire(name, options)
-    try {
-      const result = await work(hold)
-      hold.signal.throwIfAborted()
-      return result
-    } finally {
-      await hold.release()
-    }
+    return runWith(hold, this.#store, async () => work(hold))
   }
 
   /** Resolves with null if another session held the lock until the end of the wait. */
