@@ -370,6 +370,29 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     server.resume()
   })
 
+  it('waits for a latch through an outage that is shorter than the wait', async () => {
+    const { proxy, locks } = await throughProxy()
+    const latch = locks.latch('ready')
+    await latch.trySetCount(1)
+    proxy.mode = 'stall'
+    const waiting = new Watched(latch.wait({ wait: '1m' }))
+    // Asked after the first look of the wait, and given up before the server answers.
+    await rejectsWith('STORE_UNAVAILABLE', latch.count())
+    proxy.mode = 'pass'
+    await latch.countDown()
+    await inTime('the end of the wait', waiting.promise)
+  })
+
+  it('ends the wait for a latch when its signal aborts, also while the server is silent', async () => {
+    const latch = openLocks().latch('ready')
+    await latch.trySetCount(1)
+    server.pause()
+    const controller = new AbortController()
+    const waiting = rejectsWith('ABORTED', latch.wait({ signal: controller.signal }))
+    controller.abort()
+    await waiting
+  })
+
   it('ends a wait when its signal aborts, and leaves no timer and no waiter behind', async () => {
     const env = new CountingEnv()
     const locks = openLocks(undefined, { env })

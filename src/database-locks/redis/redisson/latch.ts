@@ -1,15 +1,19 @@
-import { aborted, checkSignal, listenToAbort } from '../../../base/abort.js'
+import { checkSignal } from '../../../base/abort.js'
 import type { Duration } from '../../../base/duration.js'
 import { HoldfastError, invalid } from '../../../base/errors.js'
-import { nothing } from '../../../base/nothing.js'
 import { checkOptions, type OptionNames } from '../../../base/options.js'
 import { ANSWER_MS, readWait } from '../../limits.js'
-import { answered, untilAnswered } from '../answers.js'
-import { Pause } from '../pause.js'
+import { Acquisition } from '../acquisition.js'
+import { untilAnswered } from '../answers.js'
+import type { PeerClaim, TakeAnswer } from '../claim.js'
+import type { Pause } from '../pause.js'
 import type { RedissonClient } from './client.js'
 import { countDown, readNumber, setCount } from './lua/counters.js'
 import { callKey, latchChannel } from './names.js'
 import { everybody } from './wake-ups.js'
+
+/** An answer counts however late it comes: a latch that was open is open for this wait. */
+const ANSWER_KEPT_MS = 60_000
 
 export interface RedissonLatchOptions {
   /** How long to wait until the latch opens. No limit by default. */
@@ -56,33 +60,9 @@ export class RedissonLatch {
   async wait(options: RedissonLatchOptions = {}): Promise<void> {
     const { wait, signal } = checkOptions(options, LATCH_OPTIONS, "{ wait: '1m' }")
     const { env } = this.#client.calls
-    const deadline = env.now() + readWait(wait)
-    if (checkSignal(signal)?.aborted) throw aborted(this.name, signal)
-    if ((await this.count()) === 0) return
-    const pause = new Pause(env)
-    const unlisten = signal ? listenToAbort(signal, () => pause.wake()) : nothing
-    try {
-      await this.#untilOpen(pause, deadline, signal)
-    } finally {
-      unlisten()
-      this.#client.wakeUps.unlisten(latchChannel(this.name), pause)
-    }
-  }
-
-  async #untilOpen(pause: Pause, deadline: number, signal: AbortSignal | undefined): Promise<void> {
-    const { calls, wakeUps } = this.#client
-    const { env } = calls
-    // A failure is no obstacle: the subscription tries again, and the count is polled meanwhile.
-    const listening = wakeUps.listen(latchChannel(this.name), pause, everybody)
-    await answered(env, ANSWER_MS, listening, signal).catch(nothing)
-    pause.takeWakeUp()
-    for (;;) {
-      if (signal?.aborted) throw aborted(this.name, signal)
-      if ((await this.count()) === 0) return
-      const leftMs = deadline - env.now()
-      if (leftMs <= 0) throw this.#late()
-      await pause.last(Math.min(leftMs, this.#client.retryMs(-1)))
-    }
+    const request = { waitMs: readWait(wait), leaseMs: ANSWER_KEPT_MS, signal: checkSignal(signal) }
+    const look = new LatchLook(this.#client, this.name)
+    if (!(await new Acquisition(look, this.name, request, env).grant())) throw this.#late()
   }
 
   #late(): HoldfastError {
@@ -98,4 +78,39 @@ export class RedissonLatch {
     const { env } = this.#client.calls
     return untilAnswered(env, env.now() + ANSWER_MS, ANSWER_MS, call)
   }
+}
+
+/** A look at whether a latch is open. It takes nothing, so there is nothing to give back. */
+class LatchLook implements PeerClaim {
+  readonly hasPlace = false
+  readonly #client: RedissonClient
+  readonly #name: string
+
+  constructor(client: RedissonClient, name: string) {
+    this.#client = client
+    this.#name = name
+  }
+
+  async take(): Promise<TakeAnswer> {
+    const isGranted = (await this.#client.calls.run(readNumber, [this.#name])) === '0'
+    return isGranted ? { isGranted, fence: null } : { isGranted, retryMs: this.#client.retryMs(-1) }
+  }
+
+  listen(pause: Pause): Promise<void> {
+    return this.#client.wakeUps.listen(latchChannel(this.#name), pause, everybody)
+  }
+
+  unlisten(pause: Pause): void {
+    this.#client.wakeUps.unlisten(latchChannel(this.#name), pause)
+  }
+
+  async renew(): Promise<boolean> {
+    return true
+  }
+
+  async release(): Promise<boolean> {
+    return true
+  }
+
+  async leave(): Promise<void> {}
 }
