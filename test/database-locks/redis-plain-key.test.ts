@@ -116,6 +116,17 @@ describeOn('redis', 'plainKeyLock', () => {
     expect(await server.cli('get', 'door')).toBe('a stranger')
   })
 
+  it('ends a wait although every answer takes longer than the lease, and leaves no lock', async () => {
+    const { proxy, locks } = await throughProxy()
+    const lock = locks.mutex('door')
+    await (await lock.acquire()).release()
+    proxy.delayMs = 150
+    const error = await rejectsWith('STORE_UNAVAILABLE', lock.acquire({ lease: 100, wait: 300 }))
+    expect(error).toMatchObject({ retryable: true, message: /longer than the lease of 100 ms/ })
+    proxy.delayMs = 0
+    await eventually('no lock', async () => (await server.cli('exists', 'door')) === '0')
+  })
+
   it('rejects a run whose lock was lost unnoticed', async () => {
     const lock = openLocks().mutex('door')
     await rejectsWith(

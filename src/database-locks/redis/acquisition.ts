@@ -3,6 +3,7 @@ import type { Env } from '../../base/env.js'
 import type { HoldfastError } from '../../base/errors.js'
 import { nothing } from '../../base/nothing.js'
 import { trustedUntil } from '../../contract/validity.js'
+import { outOfReach } from '../../stores/redis/failures.js'
 import { ANSWER_MS } from '../limits.js'
 import { answered, explainPeer, retryMs, untilAnswered } from './answers.js'
 import type { PeerClaim, PeerGrant, TakeAnswer } from './claim.js'
@@ -54,11 +55,7 @@ export class Acquisition {
   async #wait(): Promise<PeerGrant | null> {
     for (;;) {
       const answer = await this.#attempt()
-      if (answer?.isGranted) {
-        if (this.#isTrusted()) return this.#granted(answer.fence)
-        // The answer took longer than the lease: ask again.
-        continue
-      }
+      if (answer?.isGranted) return this.#granted(answer.fence)
       this.#throwIfAborted()
       const leftMs = this.#deadline - this.#env.now()
       if (this.#failure && this.#isHopeless(leftMs)) throw this.#failure.error
@@ -87,7 +84,8 @@ export class Acquisition {
     this.#unanswered = call
     try {
       const answer = await answered(this.#env, limitMs, call, signal)
-      if (!answer.isGranted || this.#isTrusted()) this.#unanswered = null
+      if (answer.isGranted && !this.#isTrusted()) throw this.#tooLate()
+      this.#unanswered = null
       this.#failure = null
       return answer
     } catch (error) {
@@ -95,6 +93,10 @@ export class Acquisition {
       this.#noteFailure(explainPeer(error))
       return null
     }
+  }
+
+  #tooLate(): HoldfastError {
+    return outOfReach(`its answer took longer than the lease of ${this.#request.leaseMs} ms`)
   }
 
   #noteFailure(error: HoldfastError): void {
