@@ -80,6 +80,11 @@ describeOn('postgres', 'the transaction lock', () => {
       expect(await run('stock:7', () => 'free', { wait: 0 })).toBe('free')
     })
 
+    it('takes a wait that is longer than any time limit of the server', async () => {
+      expect(await run('patient', () => 'done', { wait: Number.MAX_SAFE_INTEGER })).toBe('done')
+      expect(await run('patient', () => run('inner', () => 'nested', { wait: '30d' }))).toBe('nested')
+    })
+
     it('gives up when its signal aborts, does no work, and gives its connections back', async () => {
       const [entered, leave] = [deferred<void>(), deferred<void>()]
       const holding = run('aborted', async () => {

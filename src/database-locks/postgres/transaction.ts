@@ -8,6 +8,8 @@ import type { PostgresStatements } from './statements.js'
 
 /** A wait with a signal is cut into pieces: the server ends a wait only at its timeout. */
 const PIECE_MS = 1000
+/** The longest that PostgreSQL takes, some 25 days. A longer wait has no limit. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 const PIECES_SAVEPOINT = 'holdfast_pieces'
 
 /** A transaction that locks rows of `row_lock`. */
@@ -51,7 +53,7 @@ export class PostgresTransaction implements LockTransaction {
 
   async #lockWithin(statements: PostgresStatements, name: string, waitMs: number): Promise<void> {
     // A lock_timeout of zero means no limit.
-    const timeout = waitMs === Infinity ? null : String(Math.max(1, Math.ceil(waitMs)))
+    const timeout = waitMs > LONGEST_TIMEOUT_MS ? null : String(Math.max(1, Math.ceil(waitMs)))
     await statements.run(inSchema('SELECT holdfast.lock_row($1, $2)', this.#schema), [
       encodeText(name),
       timeout,
