@@ -427,6 +427,29 @@ describeOn('postgres', 'advisory locks of PostgreSQL', () => {
     await eventually('nothing locked', isFree)
   })
 
+  it('creates its schema again when it was dropped, with the only connection of the pool', async () => {
+    const locks = openLocks(1)
+    const hold = await locks.acquire('held')
+    await server.query('drop schema holdfast cascade')
+    expect(await (await inTime('the lock', locks.acquire('next'))).release()).toBe(true)
+    expect(hold.isValid).toBe(true)
+    expect(await hold.release()).toBe(true)
+    await isIdle(locks)
+  })
+
+  it('keeps a lock that it waited for while its schema was dropped', async () => {
+    const locks = openLocks(4)
+    const other = await stranger()
+    await other.query('select pg_advisory_lock(19)')
+    const next = new Watched(locks.acquire(19n))
+    await eventually('a wait in the queue', async () => (await waiting()) === 1)
+    await server.query('drop schema holdfast cascade')
+    await other.query('select pg_advisory_unlock(19)')
+    const hold = await inTime('the hold', next.promise)
+    expect(await lockSessionsOf(19n)).toHaveLength(1)
+    expect(await hold.release()).toBe(true)
+  })
+
   it('says what is wrong with a read-only server, and keeps no lock there', async () => {
     const locks = openLocks()
     await locks.run('before', () => {})

@@ -102,15 +102,25 @@ export class AdvisoryBackend implements SessionBackend<PgSessionConnection> {
   }
 
   async #count(session: PgSession, sql: string, value: string): Promise<CountedFences['fences']> {
+    const ask = () => session.run((connection) => connection.ask(inSchema(sql, this.#schema), [value]))
+    const { pid, fences } = JSON.parse((await this.#withSchema(session, ask)) ?? '') as CountedFences
+    checkProcess(session, String(pid))
+    if (session.hasEnded) throw outOfReach('the connection has ended')
+    return fences
+  }
+
+  /** Creates the schema again if it was dropped, by this session: the pool may have no other. */
+  async #withSchema<T>(session: PgSession, ask: () => Promise<T>): Promise<T> {
     try {
-      const answer = await session.run((connection) => connection.ask(inSchema(sql, this.#schema), [value]))
-      const { pid, fences } = JSON.parse(answer ?? '') as CountedFences
-      checkProcess(session, String(pid))
-      if (session.hasEnded) throw outOfReach('the connection has ended')
-      return fences
+      return await ask()
     } catch (error) {
-      if (isMissing(error)) this.#installation.forget()
-      throw error
+      if (!isMissing(error)) throw error
+      this.#installation.forget()
+      await this.#installation.ensure({
+        ask: (text, values) => session.run((connection) => connection.ask(text, values)),
+        run: (text) => session.run((connection) => connection.script(text)),
+      })
+      return ask()
     }
   }
 }

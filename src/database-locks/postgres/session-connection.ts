@@ -36,6 +36,11 @@ export class PgSessionConnection implements SessionConnection {
     return ((rows[0] as unknown[] | undefined)?.[0] ?? null) as string | null
   }
 
+  /** Several statements in one text. */
+  async script(text: string): Promise<void> {
+    await this.#client.query({ text })
+  }
+
   ping(): Promise<unknown> {
     return this.ask('SELECT 1')
   }

@@ -3,6 +3,9 @@ import type { PostgresDriver } from './driver.js'
 import { isMissing } from './failures.js'
 import { inSchema, installText, SCHEMA_VERSION } from './schema.js'
 
+/** What can run the installation: a pool, or one of its connections. */
+export type InstallationDriver = Pick<PostgresDriver, 'ask' | 'run'>
+
 /** Creates the schema where it is missing, once. */
 export class Installation {
   readonly #schema: string
@@ -14,7 +17,7 @@ export class Installation {
     this.#schema = schema
   }
 
-  ensure(driver: PostgresDriver): Promise<void> {
+  ensure(driver: InstallationDriver): Promise<void> {
     if (this.#done) return this.#done
     const done = this.#install(driver)
     this.#done = done
@@ -35,7 +38,7 @@ export class Installation {
     this.forget()
   }
 
-  async #install(driver: PostgresDriver): Promise<void> {
+  async #install(driver: InstallationDriver): Promise<void> {
     const version = await this.#version(driver)
     if (version > SCHEMA_VERSION)
       throw new HoldfastError(
@@ -47,7 +50,7 @@ export class Installation {
     this.#isIncomplete = false
   }
 
-  async #version(driver: PostgresDriver): Promise<number> {
+  async #version(driver: InstallationDriver): Promise<number> {
     try {
       return Number(await driver.ask(inSchema('SELECT version::text FROM holdfast.meta', this.#schema), []))
     } catch (error) {
