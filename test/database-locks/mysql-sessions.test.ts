@@ -295,6 +295,17 @@ describeOn('mariadb', 'the session locks of MySQL', () => {
       for (const name of ['lent', 'lent:1', 'lent:2']) expect(await free(name)).toBe('1')
     })
 
+    it('create their schema again when it was dropped, with the only connection of the pool', async () => {
+      const pool = open(1)
+      const locks = sessionLock(pool)
+      const hold = await locks.acquire('held')
+      await server.query('drop procedure holdfast_session_lock; drop table holdfast_session_fence')
+      expect(await (await inTime('the lock', locks.acquire('next'))).release()).toBe(true)
+      expect(hold.isValid).toBe(true)
+      expect(await hold.release()).toBe(true)
+      await isGivenBack(pool)
+    })
+
     it('give a wait up when its signal aborts, and leave nothing behind', async () => {
       const [locks, ask] = [sessionLock(open(1)), await stranger()]
       await ask("get_lock('report', 0)")

@@ -12,6 +12,8 @@ import { MysqlLockTable } from './table.js'
 
 const PING_EVERY_MS = 5000
 const SILENT_AFTER_MS = 15_000
+/** How much longer than another statement one that creates the schema may take. */
+const CREATE_MS = 15_000
 
 /** Keeps the keys of this table apart from those of the store's tables. */
 const SPACE = 'session_lock'
@@ -52,7 +54,7 @@ export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnectio
     try {
       for (const lock of free) {
         tried.push(lock.key)
-        const fence = await this.#withSchema(() => this.#try(session, lock))
+        const fence = await this.#withSchema(session, () => this.#try(session, lock))
         if (fence > 0) fences.set(lock.key, fence)
       }
       return fences
@@ -70,7 +72,7 @@ export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnectio
     try {
       const [isLocked] = await session.run((connection) => connection.query(sql), ms)
       if (isLocked === '0') return null
-      if (isLocked === '1') return await this.#withSchema(() => this.#count(session, lock))
+      if (isLocked === '1') return await this.#withSchema(session, () => this.#count(session, lock))
     } catch (error) {
       await this.#unlockOrDestroy(session, lock.key)
       if (isInterrupted(error)) return null
@@ -126,13 +128,13 @@ export class MysqlSessionBackend implements SessionBackend<MysqlSessionConnectio
     await this.unlock(session, key).catch((reason) => session.destroy(explain(reason)))
   }
 
-  async #withSchema<T>(ask: () => Promise<T>): Promise<T> {
+  async #withSchema<T>(session: MysqlSession, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
-      if (!isSchemaMissing(error)) throw error
-      this.#table.forget()
-      await this.#table.ensure()
+      if (!isSchemaMissing(error) || !this.#table.isOurs) throw error
+      const query = (sql: string) => session.run((connection) => connection.query(sql), CREATE_MS)
+      await this.#table.createBy({ query })
       return ask()
     }
   }

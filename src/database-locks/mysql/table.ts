@@ -1,15 +1,21 @@
-import type { MysqlDriver } from '../../stores/mysql/driver.js'
+import type { Lent, MysqlDriver } from '../../stores/mysql/driver.js'
+import { makeSchema } from '../../stores/mysql/install.js'
 import { MysqlRunner } from '../../stores/mysql/runner.js'
 import type { MysqlNames } from '../../stores/mysql/sql/names.js'
 
 /** A table of the schema that is created before its first use, and again if it was dropped. */
 export class MysqlLockTable {
+  /** Whether Holdfast may create it. */
+  readonly isOurs: boolean
   readonly #runner: MysqlRunner
+  readonly #names: MysqlNames
   readonly #check: string
   #ready: Promise<unknown> | undefined
 
   /** `column` is one that the table must have. */
   constructor(driver: MysqlDriver, names: MysqlNames, createSchema: boolean, table: string, column: string) {
+    this.isOurs = createSchema
+    this.#names = names
     this.#runner = new MysqlRunner({ openDriver: async () => driver, names, createSchema })
     this.#runner.use()
     this.#check = `SELECT ${column} FROM ${table} LIMIT 0`
@@ -25,6 +31,11 @@ export class MysqlLockTable {
       if (this.#ready === ready) this.#ready = undefined
       throw error
     }
+  }
+
+  /** Creates it by a connection that is lent already: the pool may have no other. */
+  createBy(connection: Pick<Lent, 'query'>): Promise<void> {
+    return makeSchema(connection, this.#names)
   }
 
   forget(): void {

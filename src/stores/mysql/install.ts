@@ -4,18 +4,21 @@ import { isMadeAlready, isSchemaMissing } from './failures.js'
 import { SCHEMA_VERSION, SQL_MODE, schemaStatements } from './schema.js'
 import type { MysqlNames } from './sql/names.js'
 
+/** The part of a connection that the installation uses. */
+type Asked = Pick<Lent, 'query'>
+
 /** Longer than creating the schema takes, and shorter than a caller waits for the first answer. */
 const PATIENCE_SECONDS = 10
 
 /** Creates the schema if it is missing or older. */
-export async function ensureSchema(connection: Lent, names: MysqlNames): Promise<void> {
+export async function ensureSchema(connection: Asked, names: MysqlNames): Promise<void> {
   if (!(await isReady(connection, names))) await makeSchema(connection, names)
 }
 
 /**
  * Creates what is missing of the schema. One process at a time: the others then find everything.
  */
-export async function makeSchema(connection: Lent, names: MysqlNames): Promise<void> {
+export async function makeSchema(connection: Asked, names: MysqlNames): Promise<void> {
   // All databases of a server share the names of GET_LOCK, of at most 64 characters.
   const lock = `CONCAT('holdfast ', MD5(CONCAT(DATABASE(), '.${names.line}')))`
   const [isLocked] = await connection.query(`SELECT GET_LOCK(${lock}, ${PATIENCE_SECONDS})`)
@@ -30,7 +33,7 @@ export async function makeSchema(connection: Lent, names: MysqlNames): Promise<v
   }
 }
 
-async function makeOnce(connection: Lent, statement: string): Promise<void> {
+async function makeOnce(connection: Asked, statement: string): Promise<void> {
   try {
     await connection.query(statement)
   } catch (error) {
@@ -43,7 +46,7 @@ function busyMaking(): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { store: 'mysql', retryable: true })
 }
 
-async function isReady(connection: Lent, names: MysqlNames): Promise<boolean> {
+async function isReady(connection: Asked, names: MysqlNames): Promise<boolean> {
   const version = await versionOf(connection, names)
   if (version > SCHEMA_VERSION) {
     const message = `The schema was made by a newer Holdfast (version ${version}, this one knows ${SCHEMA_VERSION}); update this one`
@@ -53,7 +56,7 @@ async function isReady(connection: Lent, names: MysqlNames): Promise<boolean> {
 }
 
 /** 0: there is none. */
-async function versionOf(connection: Lent, { version }: MysqlNames): Promise<number> {
+async function versionOf(connection: Asked, { version }: MysqlNames): Promise<number> {
   try {
     const [found] = await connection.query(`SELECT version FROM ${version}`)
     return Number(found ?? 0)
