@@ -317,6 +317,25 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
     expect(await server.cli('get', 'seats')).toBe('3')
   })
 
+  it('a run gives permits back after an outage that began before its end', async () => {
+    const proxy = await TcpProxy.start(server.port)
+    endings.push(() => proxy.stop())
+    // What this client cannot send at once it does not send later.
+    const sendOnce = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false }
+    const client = openClient(proxy.port, { ...sendOnce, lazyConnect: true })
+    await client.connect()
+    const seats = redissonLock(client).semaphore('seats')
+    await seats.trySetPermits(3)
+    const run = seats.run(() => {
+      proxy.mode = 'refuse'
+      return 'done'
+    })
+    expect(await inTime('the run', run)).toBe('done')
+    expect(await server.cli('get', 'seats')).toBe('2')
+    proxy.mode = 'pass'
+    await eventually('the permit back', async () => (await server.cli('get', 'seats')) === '3')
+  })
+
   it('gives permits back that were held for a day', async () => {
     const env = new CountingEnv()
     const seats = openLocks(undefined, { env }).semaphore('seats')

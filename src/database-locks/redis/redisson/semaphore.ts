@@ -113,8 +113,16 @@ export class RedissonSemaphore {
     try {
       return await work(taken)
     } finally {
-      await taken.release().catch(nothing)
+      // Nothing else would ever give them back: permits have no lease.
+      await taken.release().catch(() => this.#releaseLater(taken))
     }
+  }
+
+  /** Never rejects, and keeps nobody waiting. */
+  #releaseLater(taken: RedissonPermits): void {
+    const { env } = this.#client.calls
+    const release = (): Promise<void> => taken.release()
+    void untilAnswered(env, env.now() + REPEAT_MS, REPEAT_MS, release).catch(nothing)
   }
 
   async #take(options: RedissonSemaphoreOptions): Promise<RedissonPermits | null> {
