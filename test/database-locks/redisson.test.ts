@@ -241,10 +241,11 @@ describeOn('redis', 'redissonLock, without Redisson', () => {
 
   it('loses at its own deadline when the server is silent', async () => {
     const { proxy, locks } = await throughProxy()
-    const hold = await locks.mutex('door').acquire({ lease: 1000 })
+    const hold = await locks.mutex('door').acquire({ lease: 4000 })
     proxy.mode = 'stall'
     await eventually('the loss', () => hold.signal.aborted)
     expect([hold.isValid, hold.remainingMs]).toEqual([false, 0])
+    expect(hold.signal.reason).toMatchObject({ code: 'HOLD_LOST', cause: { code: 'STORE_UNAVAILABLE' } })
     proxy.mode = 'pass'
   })
 

@@ -4,7 +4,7 @@ import { HoldfastError } from '../../base/errors.js'
 import { nothing } from '../../base/nothing.js'
 import { trustedUntil } from '../../contract/validity.js'
 import { ANSWER_MS } from '../limits.js'
-import { answered, untilAnswered } from './answers.js'
+import { answered, explainPeer, untilAnswered } from './answers.js'
 import type { PeerGrant } from './claim.js'
 
 /** A hold is renewed at this part of its lease, as Redisson's watchdog does. */
@@ -26,6 +26,8 @@ export class PeerHold implements AsyncDisposable {
   #released: Promise<boolean> | undefined
   #cancelRenewal: Cancel = nothing
   #cancelEnd: Cancel = nothing
+  /** Why the newest renewal has failed. */
+  #failure: HoldfastError | undefined
 
   /** @internal */
   constructor(resource: string, grant: PeerGrant, env: Env) {
@@ -44,7 +46,7 @@ export class PeerHold implements AsyncDisposable {
   get isValid(): boolean {
     if (this.#released || this.#controller.signal.aborted) return false
     if (this.#env.now() < this.#validUntil) return true
-    this.#lose('its lease has ended without a renewal')
+    this.#lose('its lease has ended without a renewal', this.#failure)
     return false
   }
 
@@ -101,9 +103,11 @@ export class PeerHold implements AsyncDisposable {
     try {
       const isHeld = await answered(this.#env, leaseMs / RENEWALS_PER_LEASE, claim.renew(leaseMs))
       if (!isHeld) return this.#lose('the server no longer has it: it expired, or another program broke it')
+      this.#failure = undefined
       this.#validUntil = Math.max(this.#validUntil, trustedUntil(sentAt, leaseMs))
       if (this.isValid) this.#renewLater(sentAt + leaseMs / RENEWALS_PER_LEASE - this.#env.now())
-    } catch {
+    } catch (error) {
+      this.#failure = explainPeer(error)
       // The end of the lease decides, if no later attempt succeeds.
       if (this.isValid) this.#renewLater(leaseMs / RETRIES_PER_LEASE)
     }
@@ -122,13 +126,12 @@ export class PeerHold implements AsyncDisposable {
     this.#cancelEnd()
   }
 
-  #lose(why: string): void {
+  #lose(why: string, cause?: HoldfastError): void {
     if (this.#released) return
     this.#stop()
     const message = `The lock '${this.resource}' was lost: ${why}`
-    this.#controller.abort(
-      new HoldfastError('HOLD_LOST', message, { resource: this.resource, store: 'redis' }),
-    )
+    const details = { resource: this.resource, store: 'redis', ...(cause && { cause }) }
+    this.#controller.abort(new HoldfastError('HOLD_LOST', message, details))
     // The server may keep it a little longer than this process trusts it.
     void answered(this.#env, ANSWER_MS, this.#grant.claim.release()).catch(nothing)
   }
