@@ -85,6 +85,30 @@ describeOn('postgres', 'the transaction lock', () => {
       expect(await run('patient', () => run('inner', () => 'nested', { wait: '30d' }))).toBe('nested')
     })
 
+    it('waits without a limit, whatever limit the role has, and leaves that to the work', async () => {
+      await server.query(`drop role if exists hasty; create role hasty login superuser;
+        alter role hasty set lock_timeout = '50ms'`)
+      const hasty = openPool(driver, server.url.replace('postgres@', 'hasty@'), 1)
+      onTestFinished(() => hasty.end())
+      const [entered, leave] = [deferred<void>(), deferred<void>()]
+      const holding = run('patience', async () => {
+        entered.resolve(undefined)
+        await leave.promise
+      })
+      await entered.promise
+      const waiting = new Watched(
+        transactionLock<unknown>(hasty as PostgresPool).run('patience', (tx) =>
+          askerOf(tx)("select current_setting('lock_timeout') as set"),
+        ),
+      )
+      const isLong = `select count(*) from pg_stat_activity
+        where usename = 'hasty' and wait_event_type = 'Lock' and clock_timestamp() - query_start > '500ms'`
+      await eventually('a long wait', async () => waiting.isSettled || (await server.query(isLong)) === '1')
+      leave.resolve(undefined)
+      await holding
+      expect(await inTime('the lock', waiting.promise)).toEqual([{ set: '50ms' }])
+    })
+
     it('gives up when its signal aborts, does no work, and gives its connections back', async () => {
       const [entered, leave] = [deferred<void>(), deferred<void>()]
       const holding = run('aborted', async () => {

@@ -52,11 +52,11 @@ export class PostgresTransaction implements LockTransaction {
   }
 
   async #lockWithin(statements: PostgresStatements, name: string, waitMs: number): Promise<void> {
-    // A lock_timeout of zero means no limit.
-    const timeout = waitMs > LONGEST_TIMEOUT_MS ? null : String(Math.max(1, Math.ceil(waitMs)))
+    // A lock_timeout of zero means no limit, whatever the role or the database has.
+    const timeout = waitMs > LONGEST_TIMEOUT_MS ? 0 : Math.max(1, Math.ceil(waitMs))
     await statements.run(inSchema('SELECT holdfast.lock_row($1, $2)', this.#schema), [
       encodeText(name),
-      timeout,
+      String(timeout),
     ])
   }
 }
