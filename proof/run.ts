@@ -198,7 +198,8 @@ class Campaign {
     const { leaseMs, recoveredAt, servedAt } = this.#crowd
     const boundMs = Math.round(leaseMs + RECOVERY_MS + lateMs)
     this.windows.push({ faults, from, to, recoveredAt, servedAt, boundMs })
-    if (isFault) this.#grantsUnderFaults += this.#crowd.grantsAt.length - grantsBefore
+    const inWindow = this.#crowd.grantsAt.slice(grantsBefore).filter((at) => at <= recoveredAt)
+    if (isFault) this.#grantsUnderFaults += inWindow.length
   }
 
   /** Right after it was healed. */
