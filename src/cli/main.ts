@@ -57,6 +57,8 @@ function version(): string {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })
+// Its terminal or pipe may be gone: `holdfast run` still has to end its command and to release.
+process.stderr.on('error', () => {})
 hideSqliteWarning()
 main(process.argv.slice(2)).then(
   (code) => {

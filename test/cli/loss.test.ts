@@ -62,6 +62,17 @@ test('what a command leaves behind is ended before the lock is given back; the e
   expect(isRunning(left)).toBe(false)
 })
 
+test('messages that nobody reads any more: the exit code stays, and the lock is given back', async () => {
+  const bench = new Bench()
+  const running = bench.script('a', [], 'sleep 60 & echo "left $!"; read go; exit 4')
+  const left = await pidOf(running, 'left')
+  running.closeStderr()
+  running.type('\n')
+  expect((await running.done).code).toBe(4)
+  expect(isRunning(left)).toBe(false)
+  expect(await bench.lines()).toEqual([])
+})
+
 test('the next in line starts only when nothing that the last command left behind runs', async () => {
   const bench = new Bench()
   const log = bench.path('log')

@@ -61,6 +61,11 @@ export class Running {
     this.#child.stdin?.end()
   }
 
+  /** Closes the pipe of its messages: nobody reads them any more. */
+  closeStderr(): void {
+    this.#child.stderr?.destroy()
+  }
+
   /** Resolves with the match when the process has written it. */
   wrote(pattern: RegExp): Promise<RegExpExecArray> {
     return until(`output ${pattern} in: ${this.stdout}${this.stderr}`, () => {
