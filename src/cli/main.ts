@@ -55,7 +55,9 @@ function version(): string {
 
 // `holdfast ls | head -1` closes the pipe early, which is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
+  if (error.code === 'EPIPE') return
+  say(`the output cannot be written: ${error.message}`)
+  process.exit(EXIT.internal)
 })
 // Its terminal or pipe may be gone: `holdfast run` still has to end its command and to release.
 process.stderr.on('error', () => {})

@@ -126,3 +126,11 @@ test('a reader that closes the pipe early is no error', async () => {
   const { code, stderr } = await bench.start('/bin/sh', ['-c', `${main} ls --help | true`]).done
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
+
+test.runIf(process.platform === 'linux')('an output that cannot be written: 70, and one line', async () => {
+  const bench = new Bench()
+  const main = `${process.execPath} dist/cjs/cli/main.js`
+  const { code, stderr } = await bench.start('/bin/sh', ['-c', `${main} doctor >/dev/full`]).done
+  expect(stderr).toMatch(/^holdfast: the output cannot be written: ENOSPC[^\n]*\n$/)
+  expect(code).toBe(70)
+})
