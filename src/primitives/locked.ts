@@ -39,10 +39,10 @@ export function locked<Args extends any[]>(
   checkOptions(options, CALL_OPTIONS.acquire, "{ wait: '5s' }")
 
   function wrap(method: Method): Method {
-    return async function (this: unknown, ...args) {
+    return copyMetadata(method, async function (this: unknown, ...args: unknown[]) {
       const mutex = new Mutex(context, typeof nameOf === 'function' ? nameOf(...args) : nameOf)
       return mutex.run(() => method.apply(this, args), options)
-    }
+    })
   }
 
   function decorate(target: unknown, place: unknown, descriptor?: PropertyDescriptor): unknown {
@@ -51,8 +51,7 @@ export function locked<Args extends any[]>(
       return wrap(target as Method)
     }
     if (typeof descriptor?.value !== 'function') throw invalid('@locked is for methods')
-    const method: Method = descriptor.value
-    descriptor.value = copyMetadata(method, wrap(method))
+    descriptor.value = wrap(descriptor.value)
     return undefined
   }
   return decorate as LockedDecorator<Args>

@@ -5,10 +5,12 @@ interface MetadataReflect {
 }
 
 /**
- * Copies the metadata of a method to the one that wraps it. Frameworks such as NestJS store the
- * metadata of their decorators on the function itself.
+ * Copies the name and the metadata of a method to the one that wraps it. Frameworks such as NestJS
+ * store the metadata of their decorators on the function itself, and their rate limiters, logs and
+ * traces identify a method by its name.
  */
-export function copyMetadata<Wrapper extends object>(from: object, to: Wrapper): Wrapper {
+export function copyMetadata<Wrapper extends object>(from: { readonly name: string }, to: Wrapper): Wrapper {
+  Object.defineProperty(to, 'name', { value: from.name, configurable: true })
   const reflect = Reflect as typeof Reflect & Partial<MetadataReflect>
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? [])
     reflect.defineMetadata?.(key, reflect.getOwnMetadata?.(key, from), to)

@@ -104,6 +104,11 @@ describe('@Locked', () => {
     expect(Reflect.getMetadata('route', Orders.prototype.pay)).toBe('/pay')
   })
 
+  it('keeps the name of the method: rate limiters count by it', () => {
+    expect(ordersWith(Locked('order')).prototype.pay.name).toBe('pay')
+    expect(ordersWith(OncePerCluster('order', { atLeast: 1, atMost: 10 })).prototype.pay.name).toBe('pay')
+  })
+
   it('refuses wrong names and options where the class is defined', () => {
     const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' })
     expect(() => Locked('')).toThrow(refused)

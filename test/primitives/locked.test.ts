@@ -107,6 +107,17 @@ describe.each(KINDS)('@locked as a $kind decorator', ({ experimentalDecorators }
     expect(watch.mostInside).toBe(1)
   })
 
+  it('keeps the names of methods, by which frameworks tell them apart', () => {
+    const { Orders } = scene()
+    const { pay, report, both } = Orders.prototype
+    expect([pay, report, both, Orders.make].map(({ name }) => name)).toEqual([
+      'pay',
+      'report',
+      'both',
+      'make',
+    ])
+  })
+
   it('can be put on a method more than once', async () => {
     const { Orders } = scene()
     expect(await new Orders().both()).toBe('inside both')
