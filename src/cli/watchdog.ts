@@ -7,6 +7,11 @@ import { WATCHDOG_SCRIPT } from './watchdog-script.js'
 
 const LONGEST_INTERVAL_MS = 5000
 const SHORTEST_INTERVAL_MS = 50
+/** When the hold runs out, `holdfast` ends the command first, unless it hangs. */
+const LONGEST_HEAD_START_MS = 500
+const HEAD_START_SHARE = 0.1
+/** After the grace, `holdfast` itself sends SIGKILL. */
+const AFTER_GRACE_MS = 5000
 
 /**
  * A small shell in its own session that ends the command when `holdfast` cannot: it was killed with
@@ -15,6 +20,7 @@ const SHORTEST_INTERVAL_MS = 50
  */
 export class Watchdog {
   readonly #hold: Hold
+  readonly #graceMs: number
   readonly #shell: ChildProcess
   #reportedUntilMs = 0
   #cancelCheck = (): void => {}
@@ -26,6 +32,7 @@ export class Watchdog {
    */
   constructor(hold: Hold, graceMs: number, mark: string) {
     this.#hold = hold
+    this.#graceMs = graceMs
     const grace = String(Math.ceil(graceMs))
     this.#shell = spawn('/bin/sh', ['-c', 'eval "$SCRIPT"', 'holdfast-watchdog', grace, mark], {
       cwd: '/', // so that it keeps no file system busy
@@ -41,6 +48,7 @@ export class Watchdog {
     this.#shell.once('exit', gone)
     this.#shell.stdin?.on('error', () => {}) // its end is reported above
     this.#shell.unref()
+    hold.signal.addEventListener('abort', () => this.#standBy(), { once: true })
     this.#check()
   }
 
@@ -59,7 +67,8 @@ export class Watchdog {
   }
 
   #check(): void {
-    const leftMs = Math.max(0, this.#hold.remainingMs)
+    const leftMs = this.#hold.remainingMs
+    if (this.#hold.signal.aborted) return
     // It grows only with a renewal.
     if (systemEnv.now() + leftMs > this.#reportedUntilMs + 1) this.#reportValidity()
     // More often near the end: a late renewal must reach the shell before its timer fires.
@@ -68,9 +77,24 @@ export class Watchdog {
   }
 
   #reportValidity(): void {
-    const leftMs = Math.max(0, this.#hold.remainingMs)
+    const leftMs = this.#hold.remainingMs
+    if (this.#hold.signal.aborted) return
     this.#reportedUntilMs = systemEnv.now() + leftMs
-    this.#send(`alive ${(leftMs / 1000).toFixed(3)}`)
+    this.#wakeAfter(leftMs + Math.min(LONGEST_HEAD_START_MS, this.#graceMs * HEAD_START_SHARE))
+  }
+
+  /**
+   * `holdfast` itself ends the command, because the hold is lost. A second SIGTERM would make some
+   * commands give up their clean-up. The watchdog ends the command only if `holdfast` hangs.
+   */
+  #standBy(): void {
+    if (this.#isDismissed) return
+    this.#cancelCheck()
+    this.#wakeAfter(this.#graceMs + AFTER_GRACE_MS)
+  }
+
+  #wakeAfter(ms: number): void {
+    this.#send(`alive ${(ms / 1000).toFixed(3)}`)
   }
 
   #send(line: string): void {

@@ -67,6 +67,22 @@ test('holdfast stopped for longer than its lease: the command is ended by then',
   expect((await next.done).code).toBe(0)
 })
 
+test('a command that needs longer than its lease to end gets SIGTERM once', async () => {
+  const bench = new Bench()
+  const script =
+    'trap "echo told; is_told=1" TERM; echo "command $$"; until [ "$is_told" ]; do sleep 0.05; done; for i in $(seq 60); do sleep 0.1; done'
+  const running = bench.script('a', ['--lease', '3s', '--grace', '60s'], script)
+  const command = await pidOf(running, 'command')
+  await bench.holdfast(['break', 'a']).done
+  await running.wrote(/told/)
+  // Now only the watchdog could tell it again.
+  await stop(running, bench)
+  await until('the command has ended', () => !isRunning(command))
+  running.kill('SIGCONT')
+  const { code, stdout } = await running.done
+  expect({ code, told: stdout.match(/told/g) }).toEqual({ code: 76, told: ['told'] })
+})
+
 test('a command shorter than its lease leaves no watchdog behind', async () => {
   const bench = new Bench()
   const running = bench.script(
