@@ -169,9 +169,11 @@ export class Redlock extends EventEmitter {
     const signal = this.#signalOf(held, names)
     const outcome = await settled(() => routine(signal))
     endExtensions()
-    const release = await settled(() => this.#release(names, held))
+    // The listeners of `error` know of a loss already.
+    const release = await settled<unknown>(() => (signal.error ? held.release() : this.#release(names, held)))
     if ('error' in outcome) throw outcome.error
-    if ('error' in release) throw signal.error ?? release.error
+    if (signal.error) throw signal.error
+    if ('error' in release) throw release.error
     return outcome.value
   }
 

@@ -92,6 +92,8 @@ describeOn('redis', 'holdfast/redlock', () => {
 
   it('using keeps its lock beyond the duration, and aborts with the error when it is broken', async () => {
     const redlock = openRedlock(server)
+    const errors: Error[] = []
+    redlock.on('error', (error) => errors.push(error))
     const error = await reasonOf(
       redlock.using(['used'], 3000, async (signal) => {
         await new Promise((resolve) => setTimeout(resolve, 4000))
@@ -105,6 +107,7 @@ describeOn('redis', 'holdfast/redlock', () => {
     )
     expect(error).toBeInstanceOf(ExecutionError)
     expect((error as ExecutionError).cause).toMatchObject({ code: 'HOLD_LOST' })
+    expect(errors).toEqual([expect.any(ResourceLockedError)])
   })
 
   it('using passes the error of its routine on, also when the lock is lost', async () => {
