@@ -60,6 +60,8 @@ export class StripedLock {
    * something from one key to another.
    */
   forKeys(keys: Iterable<string | number>): MultiLock {
+    if (typeof keys === 'string' || typeof keys?.[Symbol.iterator] !== 'function')
+      throw invalid("forKeys() takes several keys, such as ['user:7', 'user:8']", this.name)
     return new MultiLock(
       this.#context,
       Array.from(keys, (key) => this.#segment(this.indexOf(key))),

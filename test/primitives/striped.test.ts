@@ -88,6 +88,8 @@ describe('a striped lock', () => {
       expect(() => stock.for(key as unknown as string)).toThrow(refused)
     for (const index of [-1, 3, 0.5, Number.NaN]) expect(() => stock.at(index)).toThrow(refused)
     expect(() => stock.forKeys([])).toThrow(refused)
+    // Not its letters, each as a key.
+    expect(() => stock.forKeys('user:7')).toThrow(refused)
     expect(() => locks.striped('', 3)).toThrow(refused)
   })
 })
