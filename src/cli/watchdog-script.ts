@@ -13,6 +13,9 @@
  * In some systems `sleep` takes no fractions. There it sleeps for whole seconds, rounded down, but
  * at least one: a lease of less than a second must not end its command at once.
  *
+ * Each look at the processes takes time: with thousands of them, several times as long as the pause
+ * between two looks. So the grace period also ends by the uptime of the machine.
+ *
  * Process ids are reused. While one process of the session lives, the kernel does not reuse its id.
  * When all have ended and another process has it, its start time differs, and the watchdog ignores
  * it.
@@ -57,6 +60,10 @@ groups() {
   done
 }
 
+read_uptime() {
+  read -r line </proc/uptime && uptime=\${line%%.*} || uptime=0
+}
+
 send() {
   for group in $(groups); do kill -s "$1" -- "-$group"; done
 }
@@ -69,10 +76,14 @@ end() {
   done
   [ -n "$session" ] || return
   [ "$grace" -eq 0 ] || { send TERM; send CONT; }
-  waited=0
+  read_uptime
+  waited=0 begun=$((uptime + 1))
   while [ "$waited" -lt "$grace" ] && [ -n "$(groups)" ]; do
     sleep 0.1 || sleep 1
     waited=$((waited + 100))
+    read_uptime
+    elapsed=$(((uptime - begun) * 1000))
+    [ "$elapsed" -le "$waited" ] || waited=$elapsed
   done
   for round in 1 2 3 4 5; do
     [ -n "$(groups)" ] || return

@@ -111,6 +111,29 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
+test.runIf(process.platform === 'linux')(
+  'slow looks at the processes do not make its grace longer',
+  async () => {
+    const bench = new Bench()
+    mkdirSync(bench.path('bin'))
+    // A pause of a second stands for a look at thousands of processes.
+    const sleep = `#!/bin/sh\necho "$1" >>'${bench.path('naps')}'\nexec /bin/sleep 1`
+    writeFileSync(`${bench.path('bin')}/sleep`, sleep, { mode: 0o755 })
+    const stubborn = 'trap "" TERM; echo ready; while :; do sleep 1; done'
+    const command = new Running(spawn('/bin/sh', ['-c', stubborn], { detached: true }))
+    await command.wrote(/ready/)
+    const env = { PATH: `${bench.path('bin')}:/usr/bin:/bin` }
+    const watchdog = bench.start('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'watchdog', '4000'], env)
+    watchdog.type(`watch ${command.pid} ${startOf(command.pid)}\n`)
+    const toldAt = performance.now()
+    watchdog.end()
+    expect((await command.done).signal).toBe('SIGKILL')
+    expect(performance.now() - toldAt).toBeGreaterThan(4000)
+    expect(readFileSync(bench.path('naps'), 'utf8').split('\n').length).toBeLessThan(20)
+    await watchdog.done
+  },
+)
+
 describe.runIf(process.platform === 'linux')('where sleep takes no fractions of a second', () => {
   /** A watchdog whose `sleep` is as strict as POSIX, and records what it is asked for. */
   function strictWatchdog(bench: Bench) {
