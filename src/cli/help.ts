@@ -285,5 +285,5 @@ const OF_COMMAND: Readonly<Record<string, string>> = {
 
 /** The help of one command, or the general one. */
 export function helpFor(command?: string): string {
-  return (command !== undefined && OF_COMMAND[command]) || GENERAL
+  return (command !== undefined && Object.hasOwn(OF_COMMAND, command) && OF_COMMAND[command]) || GENERAL
 }

@@ -45,6 +45,11 @@ test('help fits in a terminal of 100 columns', async () => {
   }
 })
 
+test.each(['frob', 'constructor'])('help of the unknown command %s is the general one', async (command) => {
+  const general = await new Bench().holdfast(['--help']).done
+  expect(await new Bench().holdfast(['help', command]).done).toEqual(general)
+})
+
 test('--help after -- belongs to the command', async () => {
   const { code, stdout } = await new Bench().holdfast(['run', 'a', '--', 'printf', '%s', '--help']).done
   expect({ code, stdout }).toEqual({ code: 0, stdout: '--help' })
