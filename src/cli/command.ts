@@ -45,7 +45,11 @@ function candidates(command: string): string[] {
 }
 
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+  try {
+    return statSync(path).isFile()
+  } catch {
+    return false // also where the user may not look into the folder
+  }
 }
 
 function isExecutable(path: string): boolean {
