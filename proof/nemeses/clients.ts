@@ -22,9 +22,10 @@ export function clientNemeses(leaseMs: number): Nemesis[] {
 export function processNemeses(leaseMs: number): Nemesis[] {
   return [
     {
+      // Others take over what they held before they are back.
       name: 'clients killed (`kill -9`)',
       hits: 'clients',
-      lastsMs: 0.5 * leaseMs,
+      lastsMs: 1.3 * leaseMs,
       endsHolds: true,
       async begin(crowd, choice) {
         const { victims, holds } = await victimsOf(crowd, choice)

@@ -30,7 +30,6 @@ export function fullDisk(disk: TinyDisk, leaseMs: number, before: () => void = n
     name: 'disk full',
     hits: 'disk',
     lastsMs: 1.2 * leaseMs,
-    endsHolds: true,
     async begin() {
       before()
       disk.fill()
@@ -45,6 +44,7 @@ export function fullDiskOf(server: Server, disk: TinyDisk, leaseMs: number): Nem
   return {
     ...full,
     name: 'disk full: the server ends, and is started again',
+    endsHolds: true,
     async begin(crowd, choice) {
       const heal = await full.begin(crowd, choice)
       return async () => {
