@@ -22,25 +22,24 @@ export function checkHistory(
   const faults = records.filter(({ type }) => type === 'fault')
   const healedAt = Math.max(0, ...faults.map(({ to }) => to ?? 0))
   const ends = new Map(records.filter(isEnd).map((end) => [end.hold, end]))
-  const violations: Violation[] = []
-  for (const [lock, requests] of groups(records.filter(isAcquire), (request) => request.lock)) {
+  const locks = groups(records.filter(isAcquire), (request) => request.lock)
+  const ofLocks = [...locks].flatMap(([lock, requests]) => {
     const holds = requests.flatMap((acquired) =>
       acquired.to === null ? [] : [new JudgedHold(acquired, acquired.to, ends.get(acquired.hold))],
     )
     const unanswered = requests.filter(({ to }) => to === null)
     const isSemaphore = ({ kind }: JudgedHold): boolean => kind === 'semaphore'
-    violations.push(
+    return [
       ...checkOrder(
         lock,
         holds.filter((hold) => !isSemaphore(hold)),
       ),
       ...checkPermits(lock, holds.filter(isSemaphore)),
       ...checkWaiters(lock, { unanswered, holds, healedAt, patience }),
-    )
-  }
-  for (const [register, calls] of groups(records.filter(isCall), (call) => call.register))
-    violations.push(...checkRegister(register, calls))
-  return violations
+    ]
+  })
+  const registers = groups(records.filter(isCall), (call) => call.register)
+  return [...ofLocks, ...[...registers].flatMap(([register, calls]) => checkRegister(register, calls))]
 }
 
 function groups<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, T[]> {

@@ -1,5 +1,5 @@
 import { startRedis } from '../../test/servers/redis.js'
-import { forgetfulServers, killedServers, serversWithoutDescriptors } from '../nemeses/servers.js'
+import { killedServers, serversWithoutDescriptors } from '../nemeses/servers.js'
 import { singleServer } from './single.js'
 
 export const redis = singleServer({
@@ -14,9 +14,11 @@ export const redis = singleServer({
   tinyDiskMb: 1024,
   urlAt: (address, worker) => `redis://${address}?driver=${worker % 2 === 0 ? 'ioredis' : 'redis'}`,
   clockExcuse: 'leases end early by that much',
-  more: (hit, leaseMs) => [
-    ...killedServers(hit, leaseMs),
-    forgetfulServers(hit, leaseMs, 'holders learn of the loss with their next heartbeat'),
-    serversWithoutDescriptors(hit, leaseMs),
+  more: (hit, leaseMs) => [...killedServers(hit, leaseMs), serversWithoutDescriptors(hit, leaseMs)],
+  missing: [
+    {
+      fault: 'the server back without its data',
+      reason: 'as its clock was set back before, fences would begin again below the old ones',
+    },
   ],
 })

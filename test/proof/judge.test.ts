@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { HistoryRecord } from '../../proof/history.js'
+import { checkHistory } from '../../proof/judge/check.js'
 import { describeJudgement, type Judgement, judge } from '../../proof/judge/index.js'
 import type { Rule } from '../../proof/judge/violation.js'
 import {
@@ -300,4 +301,10 @@ describe('the judgement', () => {
     } as const
     expect(describeJudgement(judgement)).toContain('Porcupine: skipped: go not installed')
   })
+})
+
+it('counts more violations than a call takes arguments', () => {
+  const count = 200_000
+  const twins = Array.from({ length: count }, (_, n) => held(`0/${n}`, { fence: 1, asked: [n, n] })).flat()
+  expect(checkHistory(twins)).toHaveLength(count - 1)
 })
