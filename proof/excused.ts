@@ -33,29 +33,47 @@ const ON_ITS_WAY_US = 1_000_000
 export function excused(file: string, losses: readonly Loss[], leaseMs: number): Excused {
   const none = { judged: file, count: 0, violations: 0, overlapMs: 0 }
   if (losses.length === 0) return none
-  const clips = new Clips([...recordsOf(file)], losses, leaseMs * 1000)
-  const first = checkHistory(clips.applied())
-  // Another fault may show only when one hold is out of the way.
-  let last = first
-  while (clips.add(last)) last = checkHistory(clips.applied())
+  const records = [...recordsOf(file)]
+  const clips = new Clips(records, losses, leaseMs * 1000)
+  let violations = 0
+  for (const ofLock of recordsByLock(records)) {
+    let found = checkHistory(ofLock)
+    violations += found.length
+    // Another fault may show only when one hold is out of the way.
+    while (clips.add(found)) found = checkHistory(clips.applied(ofLock))
+    violations -= found.length
+  }
   if (clips.size === 0) return none
   const judged = file.replace(/(\.jsonl)?$/, '-excused$1')
-  write(judged, clips.applied())
-  const violations = Math.max(0, first.length - last.length)
+  write(judged, clips.applied(records))
   return { judged, count: clips.size, violations, overlapMs: Math.round(clips.longestOverlapUs / 1000) }
+}
+
+/** Without those of registers. */
+function recordsByLock(records: readonly HistoryRecord[]): Iterable<HistoryRecord[]> {
+  const lockOf = new Map<string, string>()
+  for (const record of records) if (record.type === 'acquire') lockOf.set(record.hold, record.lock)
+  const faults = records.filter(({ type }) => type === 'fault')
+  const byLock = new Map<string, HistoryRecord[]>()
+  for (const record of records) {
+    const lock = record.type === 'acquire' || record.type === 'end' ? lockOf.get(record.hold) : undefined
+    if (lock === undefined) continue
+    const ofLock = byLock.get(lock) ?? [...faults]
+    byLock.set(lock, ofLock)
+    ofLock.push(record)
+  }
+  return byLock.values()
 }
 
 /** The holds that end where a loss began. */
 class Clips {
   longestOverlapUs = 0
-  readonly #records: readonly HistoryRecord[]
   readonly #losses: readonly Loss[]
   readonly #leaseUs: number
   readonly #ended = new Map<string, EndRecord>()
   readonly #clipped = new Map<string, EndRecord>()
 
   constructor(records: readonly HistoryRecord[], losses: readonly Loss[], leaseUs: number) {
-    this.#records = records
     this.#losses = losses
     this.#leaseUs = leaseUs
     for (const record of records) {
@@ -67,29 +85,36 @@ class Clips {
     return this.#clipped.size
   }
 
-  applied(): HistoryRecord[] {
-    return this.#records.map((record) =>
+  applied(records: readonly HistoryRecord[]): HistoryRecord[] {
+    return records.map((record) =>
       record.type === 'end' ? (this.#clipped.get(record.hold) ?? record) : record,
     )
   }
 
-  /** Whether any of these violations is the fault of a hold that may end earlier, and does not yet. */
+  /**
+   * Whether any of these violations is the fault of a hold that may end earlier, and does not yet.
+   * One such hold may be at fault in many of them.
+   */
   add(violations: readonly Violation[]): boolean {
-    const before = this.size
+    const added = new Set<string>()
     for (const { records } of violations) {
       const holds = records.filter((record) => record.type === 'acquire').toSorted(byFence)
-      for (const acquired of holds) {
-        const end = this.#ended.get(acquired.hold)
-        const clipped = end && !this.#clipped.has(acquired.hold) && this.#endOf(acquired, end)
-        if (!clipped) continue
-        const others = holds.filter(({ hold }) => hold !== acquired.hold)
-        const overlaps = others.map((other) => this.#overlapUs(acquired, other))
-        this.longestOverlapUs = Math.max(this.longestOverlapUs, ...overlaps)
-        this.#clipped.set(acquired.hold, clipped)
-        break
-      }
+      if (holds.some(({ hold }) => added.has(hold))) continue
+      const clipped = holds.find((acquired) => this.#clip(acquired))
+      if (!clipped) continue
+      added.add(clipped.hold)
+      const overlaps = holds.filter((each) => each !== clipped).map((each) => this.#overlapUs(clipped, each))
+      this.longestOverlapUs = Math.max(this.longestOverlapUs, ...overlaps)
     }
-    return this.size > before
+    return added.size > 0
+  }
+
+  #clip(acquired: AcquireRecord): boolean {
+    const end = this.#ended.get(acquired.hold)
+    if (!end || this.#clipped.has(acquired.hold)) return false
+    const clipped = this.#endOf(acquired, end)
+    if (clipped) this.#clipped.set(acquired.hold, clipped)
+    return clipped !== undefined
   }
 
   /** How long both were believed. */

@@ -25,7 +25,7 @@ export interface Nemesis {
   readonly hits: 'clients' | 'servers' | 'network' | 'clocks' | 'disk' | 'nothing'
   /** How long it lasts after it has begun, in milliseconds. */
   readonly lastsMs: number
-  /** While it lasts, nobody is granted anything, not even inside a process. */
+  /** While it lasts, the store serves nobody. */
   readonly stopsAll?: boolean
   /** It lasts for so long that some holds must be lost. */
   readonly endsHolds?: boolean

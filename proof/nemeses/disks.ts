@@ -44,6 +44,7 @@ export function fullDiskOf(server: Server, disk: TinyDisk, leaseMs: number): Nem
   return {
     ...full,
     name: 'disk full: the server ends, and is started again',
+    stopsAll: true,
     endsHolds: true,
     async begin(crowd, choice) {
       const heal = await full.begin(crowd, choice)

@@ -25,6 +25,7 @@ export function packetNemeses(
     name,
     hits: 'network',
     lastsMs: 1.2 * leaseMs,
+    stopsAll: share === 1 && which === 'all servers',
     endsHolds: share === 1 && which === 'all servers',
     async begin(_, choice) {
       const cuts: PacketLoss[] = []

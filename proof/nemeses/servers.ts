@@ -21,7 +21,7 @@ export function pausedServers(hit: Hit, leaseMs: number, leaseExcuse?: string): 
     name: `${hit.name} paused, ${name}`,
     hits: 'servers',
     lastsMs: leases * leaseMs,
-    endsHolds: leases > 1 && hit.isAll === true,
+    ...strength(hit, leases),
     ...(excuse !== undefined && { excuse, isLossy: true }),
     async begin(_, choice) {
       const servers = await hit.servers(choice)
@@ -40,7 +40,7 @@ export function killedServers(hit: Hit, leaseMs: number): Nemesis[] {
     name: `${hit.name} killed (\`kill -9\`), back with the data ${name}`,
     hits: 'servers',
     lastsMs: leases * leaseMs,
-    endsHolds: leases > 1 && hit.isAll === true,
+    ...strength(hit, leases),
     async begin(_, choice) {
       const servers = await hit.servers(choice)
       await Promise.all(servers.map((server) => server.kill()))
@@ -48,6 +48,10 @@ export function killedServers(hit: Hit, leaseMs: number): Nemesis[] {
     },
   })
   return [kill('at once', 0.1), kill('after a lease', 1.3)]
+}
+
+function strength({ isAll = false }: Hit, leases: number): Pick<Nemesis, 'stopsAll' | 'endsHolds'> {
+  return { stopsAll: isAll, endsHolds: isAll && leases > 1 }
 }
 
 /** Those that have ended. */
