@@ -8,6 +8,7 @@ import {
   overtakingReaders,
   recreatingRenewals,
   releaseOfAnyHold,
+  uncountedPermits,
 } from './plants.js'
 import {
   lateGrant,
@@ -18,6 +19,7 @@ import {
   renewalAfterBreak,
   type Scenario,
   succession,
+  twoPairs,
   WAITER_PATIENCE_MS,
 } from './scenarios.js'
 import { type Plant, Stage } from './stage.js'
@@ -96,6 +98,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     plant: { atStore: overtakingReaders },
     scenario: lateReader,
     rule: 'overlap',
+  },
+  {
+    title: 'permits that are not counted',
+    plant: { atStore: uncountedPermits },
+    scenario: twoPairs,
+    rule: 'permits',
   },
 ]
 

@@ -196,3 +196,10 @@ export function overtakingReaders(store: Store): Store {
     },
   })
 }
+
+/** A claim for several permits of a semaphore counts as one. */
+export function uncountedPermits(store: Store): Store {
+  return changedStore(store, {
+    claim: (inner, request) => inner.claim({ ...request, permits: 1 }),
+  })
+}

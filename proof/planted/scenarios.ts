@@ -168,3 +168,13 @@ export const lateReader: Scenario = async (stage) => {
   await early?.release()
   await compare(await inTime('the writer', writing), late)
 }
+
+/** Two of three permits are taken, and two more are asked for. */
+export const twoPairs: Scenario = async (stage) => {
+  const [permits, capacity] = [2, 3]
+  const takeTwo = ({ locks }: Actor): Promise<RecordedHold | null> => {
+    const ask = (): Promise<Hold | null> => locks.semaphore(LOCK, capacity).tryAcquire({ ...LONG, permits })
+    return stage.recording.acquire(LOCK, 'semaphore', ask, { permits, capacity })
+  }
+  await compare(await takeTwo(stage.actor()), await takeTwo(stage.actor()))
+}
