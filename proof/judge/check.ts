@@ -1,7 +1,6 @@
 import type { AcquireRecord, EndRecord, HistoryRecord, ReadRecord, WriteRecord } from '../history.js'
+import { checkGrants } from './grants.js'
 import { JudgedHold } from './hold.js'
-import { checkOrder } from './locks.js'
-import { checkPermits } from './permits.js'
 import { checkRegister } from './registers.js'
 import type { Violation } from './violation.js'
 import { checkWaiters } from './waiters.js'
@@ -28,15 +27,7 @@ export function checkHistory(
       acquired.to === null ? [] : [new JudgedHold(acquired, acquired.to, ends.get(acquired.hold))],
     )
     const unanswered = requests.filter(({ to }) => to === null)
-    const isSemaphore = ({ kind }: JudgedHold): boolean => kind === 'semaphore'
-    return [
-      ...checkOrder(
-        lock,
-        holds.filter((hold) => !isSemaphore(hold)),
-      ),
-      ...checkPermits(lock, holds.filter(isSemaphore)),
-      ...checkWaiters(lock, { unanswered, holds, healedAt, patience }),
-    ]
+    return [...checkGrants(lock, holds), ...checkWaiters(lock, { unanswered, holds, healedAt, patience })]
   })
   const registers = groups(records.filter(isCall), (call) => call.register)
   return [...ofLocks, ...[...registers].flatMap(([register, calls]) => checkRegister(register, calls))]

@@ -32,11 +32,6 @@ export class JudgedHold {
     return this.acquired.permits ?? 1
   }
 
-  /** Whether there was a time at which it was held for certain. */
-  get isSure(): boolean {
-    return this.endsFrom > this.to
-  }
-
   /** It ended at this time at the latest: a lease that nobody renews is over within `patience`. */
   endsBy(patience: number): number {
     return this.ended?.to ?? Math.max(this.endsFrom, this.to) + patience

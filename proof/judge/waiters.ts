@@ -38,14 +38,18 @@ export function checkWaiters(lock: string, { unanswered, holds, healedAt, patien
   return violations
 }
 
-/** An exclusive hold began after those with lower fences had ended, and ended before the next began. */
+/**
+ * A hold was granted after those with lower fences. An exclusive one began after they had ended, and
+ * ended before the next began.
+ */
 function spansOf(holds: readonly JudgedHold[], patience: number): Span[] {
   const sorted = holds.toSorted((a, b) => (a.acquired.fence ?? 0) - (b.acquired.fence ?? 0))
   const spans = sorted.map((hold) => ({ from: hold.acquired.from, to: hold.endsBy(patience) }))
-  let [ended, endedBeforeReaders] = [0, 0]
+  let [granted, ended, endedBeforeReaders] = [0, 0, 0]
   for (const [index, hold] of sorted.entries()) {
     const span = spans[index] as Span
-    span.from = Math.max(span.from, hold.isExclusive ? ended : endedBeforeReaders)
+    span.from = Math.max(span.from, granted, hold.isExclusive ? ended : endedBeforeReaders)
+    granted = span.from
     ended = Math.max(ended, hold.endsFrom)
     if (hold.isExclusive) endedBeforeReaders = ended
   }

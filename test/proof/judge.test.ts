@@ -84,10 +84,11 @@ const GOOD: Record<string, HistoryRecord[]> = {
     ...held('0/2', { fence: 2, asked: [6, 10], ended: [40, 45] }),
   ],
   'a request without an answer': [...first, unanswered('0/2', 5)],
-  'readers together, with one fence': [
+  'readers together, whose fences say who was first': [
     ...reader,
-    ...held('0/2', { kind: 'read', fence: 1, asked: [0, 10], ended: [30, 35] }),
-    ...held('0/3', { kind: 'write', fence: 2, asked: [0, 40], ended: [50, 55] }),
+    ...held('0/2', { kind: 'read', fence: 3, asked: [0, 12], ended: [30, 35] }),
+    ...held('0/3', { kind: 'read', fence: 2, asked: [0, 14], ended: [30, 35] }),
+    ...held('0/4', { kind: 'write', fence: 4, asked: [0, 40], ended: [50, 55] }),
   ],
   'as many permits as there are': [
     ...some,
@@ -166,6 +167,40 @@ const BAD: Record<string, [rule: Rule, records: HistoryRecord[]]> = {
     [
       ...held('0/1', { kind: 'write', fence: 2, asked: [0, 10], ended: [20, 25] }),
       ...held('0/2', { kind: 'read', fence: 1, asked: [26, 30], ended: [40, 45] }),
+    ],
+  ],
+  'a fence of a reader below that of an earlier reader': [
+    'fence',
+    [
+      ...held('0/1', { kind: 'read', fence: 2, asked: [0, 10], ended: [40, 45] }),
+      ...held('0/2', { kind: 'read', fence: 1, asked: [11, 15], ended: [40, 45] }),
+    ],
+  ],
+  'two readers with one fence': [
+    'fence',
+    [...reader, ...held('0/2', { kind: 'read', fence: 1, asked: [0, 10], ended: [30, 35] })],
+  ],
+  'a fence of a permit below that of an earlier one': [
+    'fence',
+    [
+      ...held('0/1', { ...permits, fence: 2, asked: [0, 10], ended: [40, 45] }),
+      ...held('0/2', { ...permits, fence: 1, asked: [11, 15], ended: [40, 45] }),
+    ],
+  ],
+  'a reader whose fence says that it was granted before a writer that had not ended': [
+    'fence',
+    [
+      ...held('0/1', { kind: 'read', fence: 1, asked: [0, 10], ended: [50, 55] }),
+      ...held('0/2', { kind: 'write', fence: 2, asked: [0, 60], ended: [60, null] }),
+      ...held('0/3', { kind: 'read', fence: 3, asked: [0, 20], ended: [50, 55] }),
+    ],
+  ],
+  'more permits than there are, as the fences say who came first': [
+    'permits',
+    [
+      ...held('0/1', { ...permits, permits: 3, fence: 1, asked: [0, 10], ended: [30, 35] }),
+      ...held('0/2', { ...permits, permits: 1, fence: 2, asked: [0, 60], ended: [5, null] }),
+      ...held('0/3', { ...permits, permits: 1, fence: 3, asked: [0, 20], ended: [5, null] }),
     ],
   ],
   'more permits than there are': [

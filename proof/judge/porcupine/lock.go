@@ -18,7 +18,7 @@ const (
 	take lockStep = iota
 	// It is given back, or its lease has ended.
 	giveBack
-	// A part begins with the holds that last, and with the highest fences so far.
+	// A part begins with the holds that last, and with the highest fence so far.
 	carryHold
 	carryFence
 	// A waiter was not served: somebody must hold the lock.
@@ -30,11 +30,10 @@ type lockInput struct {
 	hold *hold
 }
 
-// Who holds a lock, and the highest fences that it has given.
+// Who holds a lock, and the highest fence that it has given.
 type lockState struct {
-	holders      []*hold
-	topExclusive int64
-	topReader    int64
+	holders []*hold
+	top     int64
 }
 
 func (h *hold) isExclusive() bool { return h.acquired.Kind == "mutex" || h.acquired.Kind == "write" }
@@ -77,7 +76,7 @@ var lockModel = porcupine.Model{
 	},
 	Equal: func(one, other any) bool {
 		a, b := one.(lockState), other.(lockState)
-		return a.topExclusive == b.topExclusive && a.topReader == b.topReader && slices.Equal(a.holders, b.holders)
+		return a.top == b.top && slices.Equal(a.holders, b.holders)
 	},
 }
 
@@ -103,16 +102,16 @@ func (s lockState) next(input lockInput) (bool, lockState) {
 	return len(s.holders) > 0, s
 }
 
-// The rule of the lock, and of fences: an exclusive hold has a higher one than all holds before it,
-// and a reader a higher one than all exclusive holds before it.
+// The rule of the lock, and of fences: a hold has a higher one than all holds before it.
 func (s lockState) admits(asking *hold) bool {
-	fence := asking.acquired.Fence
+	if fence := asking.acquired.Fence; fence == nil || *fence <= s.top {
+		return false
+	}
 	switch {
 	case asking.isExclusive():
-		return len(s.holders) == 0 && (fence == nil || *fence > max(s.topExclusive, s.topReader))
+		return len(s.holders) == 0
 	case asking.isReader():
-		isWritten := slices.ContainsFunc(s.holders, (*hold).isExclusive)
-		return !isWritten && (fence == nil || *fence > s.topExclusive)
+		return !slices.ContainsFunc(s.holders, (*hold).isExclusive)
 	}
 	used := asking.permits()
 	for _, each := range s.holders {
@@ -131,12 +130,8 @@ func (s lockState) with(added *hold) lockState {
 }
 
 func (s lockState) raised(by *hold) lockState {
-	switch fence := by.acquired.Fence; {
-	case fence == nil:
-	case by.isExclusive():
-		s.topExclusive = max(s.topExclusive, *fence)
-	case by.isReader():
-		s.topReader = max(s.topReader, *fence)
+	if fence := by.acquired.Fence; fence != nil {
+		s.top = max(s.top, *fence)
 	}
 	return s
 }

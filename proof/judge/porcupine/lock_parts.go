@@ -68,7 +68,7 @@ func waitEvents(holds []*hold, healedAt, patience moment) []lockEvent {
 func cutLock(events []lockEvent, uncut []span) []part {
 	var parts []part
 	var carried lockState
-	tops := map[bool]*hold{}
+	var top *hold
 	start := moment(0)
 	isFirst := true
 	for begin := 0; begin < len(events); {
@@ -85,10 +85,10 @@ func cutLock(events []lockEvent, uncut []span) []part {
 			}
 		}
 		built := partBuilder{start: start, cut: cut, isFirst: isFirst}
-		built.carry(carried, tops)
+		built.carry(carried, top)
 		for _, each := range events[begin:end] {
 			built.add(each)
-			carried = carriedOn(carried, tops, each.input)
+			carried, top = carriedOn(carried, top, each.input)
 		}
 		parts = append(parts, built.part())
 		begin, start, isFirst = end, cut, false
@@ -96,20 +96,20 @@ func cutLock(events []lockEvent, uncut []span) []part {
 	return parts
 }
 
-// The holds that last after the event, whether it was allowed or not.
-func carriedOn(state lockState, tops map[bool]*hold, input lockInput) lockState {
+// The holds that last after the event, and the one with the highest fence, whether it was allowed or
+// not.
+func carriedOn(state lockState, top *hold, input lockInput) (lockState, *hold) {
 	switch input.step {
 	case take:
-		fence, isExclusive := input.hold.acquired.Fence, input.hold.isExclusive()
-		isFenced := fence != nil && (isExclusive || input.hold.isReader())
-		if top := tops[isExclusive]; isFenced && (top == nil || *fence > *top.acquired.Fence) {
-			tops[isExclusive] = input.hold
+		fence := input.hold.acquired.Fence
+		if fence != nil && (top == nil || *fence > *top.acquired.Fence) {
+			top = input.hold
 		}
-		return state.with(input.hold)
+		return state.with(input.hold), top
 	case giveBack:
 		_, state = state.next(input)
 	}
-	return state
+	return state, top
 }
 
 type partBuilder struct {
@@ -120,9 +120,9 @@ type partBuilder struct {
 	order      []*hold
 }
 
-func (b *partBuilder) carry(state lockState, tops map[bool]*hold) {
-	for _, each := range tops {
-		b.put(lockInput{carryFence, each}, each.records()[:1], b.start-1, b.start-1)
+func (b *partBuilder) carry(state lockState, top *hold) {
+	if top != nil {
+		b.put(lockInput{carryFence, top}, top.records()[:1], b.start-1, b.start-1)
 	}
 	for _, each := range state.holders {
 		b.put(lockInput{carryHold, each}, each.records(), b.start-1, b.start-1)
