@@ -86,7 +86,10 @@ export function clientClocks(clock: WallClock, leaseMs: number, excuse?: string)
   const excused = excuse === undefined ? {} : { excuse, isLossy: true }
   return [
     { ...clientClockJump(clock, leaseMs), ...excused },
-    ...clockDrifts('clocks of clients run', clock, leaseMs).map((drift) => ({ ...drift, ...excused })),
+    ...clockDrifts('clocks of clients run', clock, leaseMs, () => clock.setRight()).map((drift) => ({
+      ...drift,
+      ...excused,
+    })),
   ]
 }
 
@@ -97,20 +100,25 @@ export function clientClockJump(clock: WallClock, leaseMs: number): Nemesis {
     lastsMs: leaseMs,
     async begin(_, choice) {
       clock.set(choice.one([HOUR_S, -HOUR_S]))
-      return async () => clock.set(0)
+      return async () => clock.setRight()
     },
   }
 }
 
 /** The monotonic clocks, too. `what`: how the report calls it, such as `clocks of clients run`. */
-export function clockDrifts(what: string, clock: WallClock, leaseMs: number): Nemesis[] {
+export function clockDrifts(
+  what: string,
+  clock: WallClock,
+  leaseMs: number,
+  heal = () => clock.drift(0),
+): Nemesis[] {
   const drift = (how: string, ppm: number): Nemesis => ({
     name: `${what} ${how} by 0.9 %`,
     hits: 'clocks',
     lastsMs: 2 * leaseMs,
     async begin() {
       clock.drift(ppm)
-      return async () => clock.drift(0)
+      return async () => heal()
     },
   })
   return [drift('fast', DRIFT_PPM), drift('slow', -DRIFT_PPM)]

@@ -27,7 +27,7 @@ struct drift {
 
 // `present` names the newest one. Until it begins, the other one counts, so the clock never jumps.
 struct clocks {
-  int64_t wall_offset_s, present;
+  int64_t wall_offset_ns, present;
   struct drift drifts[2];
 };
 
@@ -69,7 +69,7 @@ int clock_gettime(clockid_t clock, struct timespec *result) {
     struct timespec now;
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     add(result, gained_at(to_ns(&now)));
-    result->tv_sec += clocks->wall_offset_s;
+    add(result, clocks->wall_offset_ns);
   }
   return failed;
 }
@@ -98,6 +98,6 @@ int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restr
   if (!real) real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", CONDITION_VERSION);
   struct timespec moved = *until;
   // A monotonic clock counts from the start of the machine.
-  if (clocks && until->tv_sec > FIRST_WALL_S) moved.tv_sec -= clocks->wall_offset_s;
+  if (clocks && until->tv_sec > FIRST_WALL_S) add(&moved, -clocks->wall_offset_ns);
   return real(cond, mutex, &moved);
 }

@@ -62,6 +62,21 @@ describe.skipIf(clock.obstacle !== null)(`a clock that drifts${skipped}`, () => 
     expect(steady.wall - fast.wall).toBeGreaterThan(steady.before - fast.after)
   })
 
+  it('is set right', () => {
+    const begun = drift(2)
+    while (realNs() < begun) read()
+    clock.setRight()
+    const ended = realNs() + Number(DRIFT_BEGINS_NS)
+    let right = read()
+    while (right.before < ended) right = read()
+    expect(right.monotonic).toBeGreaterThan(right.after)
+    const wall = (): number => Date.now() * 1e6
+    const [earliest, { wall: told }, latest] = [wall(), read(), wall()]
+    expect(told).toBeGreaterThan(earliest - ROUNDING_NS)
+    expect(told).toBeLessThan(latest + ROUNDING_NS)
+    clock.set(0)
+  })
+
   it('runs slower', () => {
     const before = read()
     const begun = drift(0.5)

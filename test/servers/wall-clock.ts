@@ -35,7 +35,16 @@ export class WallClock implements Preload {
 
   /** Takes effect at once, in running processes as well. */
   set(offsetSeconds: number): void {
-    this.#write(JUMP, [BigInt(offsetSeconds)])
+    this.#write(JUMP, [BigInt(offsetSeconds) * 1_000_000_000n])
+  }
+
+  /**
+   * Ends a drift, and sets the wall clock right, as NTP would. The monotonic clock keeps what it has
+   * gained.
+   */
+  setRight(): void {
+    this.drift(0)
+    this.#write(JUMP, [-this.#drift.gainedNs])
   }
 
   /**
