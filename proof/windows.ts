@@ -106,12 +106,14 @@ function lacksOf(
   { grantsBefore, refused, losses }: Pick<WindowResult, 'grantsBefore' | 'refused' | 'losses'>,
 ): string[] {
   const isAlone = faults.length === 1
-  const mayGrant = isAlone && !faults.some(({ stopsAll }) => stopsAll)
+  const isServing = !faults.some(({ stopsAll }) => stopsAll)
   const mustLose = isAlone && faults.some(({ endsHolds }) => endsHolds)
   const name = faults.map((fault) => fault.name).join(' + ')
   return [
-    ...(mayGrant && grantsBefore < ENOUGH_GRANTS ? [`${name}: ${grantsBefore} grants while it lasted`] : []),
-    ...(refused < ENOUGH_REFUSED ? [`${name}: ${refused} stale writes refused`] : []),
+    ...(isServing && isAlone && grantsBefore < ENOUGH_GRANTS
+      ? [`${name}: ${grantsBefore} grants while it lasted`]
+      : []),
+    ...(isServing && refused < ENOUGH_REFUSED ? [`${name}: ${refused} stale writes refused`] : []),
     ...(mustLose && losses === 0 ? [`${name}: no hold was lost`] : []),
   ]
 }

@@ -82,7 +82,7 @@ describe('the campaign of `npm run prove`', () => {
     expect(lacksIn([nemesisOf({})], 30, 5, 0)).toBe(0)
     expect(lacksIn([nemesisOf({})], 29, 5, 0)).toBe(1)
     expect(lacksIn([nemesisOf({})], 30, 4, 0)).toBe(1)
-    expect(lacksIn([nemesisOf({ stopsAll: true })], 0, 5, 0)).toBe(0)
+    expect(lacksIn([nemesisOf({ stopsAll: true })], 0, 0, 0)).toBe(0)
     expect(lacksIn([nemesisOf({ endsHolds: true })], 30, 5, 1)).toBe(0)
     expect(lacksIn([nemesisOf({ endsHolds: true })], 30, 5, 0)).toBe(1)
     // Of two, one may leave nothing to do to the other.
