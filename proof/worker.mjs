@@ -89,7 +89,7 @@ async function open(storeTimeout = '5s') {
 /** What the store says about its version. */
 async function serverOf(client) {
   const findings = await client.check()
-  const versions = findings.flatMap(({ text }) => text.match(/\b[A-Z]\w+ \d+(\.\d+)+/gi) ?? [])
+  const versions = findings.flatMap(({ text }) => text.match(/\b[A-Z]\w+ \d+(\.\d+)+/i)?.[0] ?? [])
   return [...new Set(versions)].join(', ')
 }
 
