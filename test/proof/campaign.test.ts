@@ -182,6 +182,17 @@ describe('the campaign of `npm run prove`', () => {
     expect(excused(file, [loss], LEASE_MS)).toMatchObject({ count: 1, violations: 1 })
   })
 
+  it('excuses one hold that has met several, and none of these', () => {
+    const held = (hold: string, from: number, to: number, until: number, fence: number): object[] => [
+      { type: 'acquire', lock: 'a', kind: 'mutex', hold, from, to, fence },
+      { type: 'end', hold, from: until, to: null },
+    ]
+    const file = newFile()
+    const all = [...held('1/1', 12, 12, 60, 1), ...held('2/1', 15, 22, 30, 2), ...held('2/2', 16, 35, 70, 3)]
+    appendFileSync(file, all.map((record) => `${JSON.stringify(record)}\n`).join(''))
+    expect(excused(file, [{ from: 10, to: 20 }], LEASE_MS)).toMatchObject({ count: 1, violations: 2 })
+  })
+
   it('knows until when the holds of a killed process were valid', { timeout: 60_000 }, async () => {
     const file = newFile()
     const crowd = new Crowd(file, {
