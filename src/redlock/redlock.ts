@@ -219,24 +219,37 @@ export class Redlock extends EventEmitter {
   /** Also tells the listeners of `error`. Mistakes of the caller are passed on as they are. */
   #failure(names: readonly string[], cause: unknown, count: number): unknown {
     if (cause !== undefined && !isLocked(cause) && !isUnanswered(cause)) return cause
-    const message = `The operation was applied to: ${count} of the ${names.length} requested resources.`
-    const reason = isUnanswered(cause) ? cause : new ResourceLockedError(message, { cause })
+    const reason = reasonOf(names, cause, count)
     this.emit('error', reason)
-    return new ExecutionError(NO_QUORUM, votesOf(this.clients, reason), { cause: cause ?? reason })
+    return this.#executionError(reason, cause)
+  }
+
+  #executionError(reason: Error, cause: unknown = reason): ExecutionError {
+    return new ExecutionError(NO_QUORUM, votesOf(this.clients, reason), { cause })
   }
 
   #signalOf(held: HeldResources, names: readonly string[]): RedlockAbortSignal {
     const controller = new AbortController()
     const signal: RedlockAbortSignal = controller.signal
     const onLoss = (): void => {
-      const error = this.#failure(names, held.signal.reason, 0) as Error
-      signal.error = error
-      controller.abort(abortReason(error))
+      const cause: unknown = held.signal.reason
+      const reason = reasonOf(names, cause, 0)
+      signal.error = this.#executionError(reason, cause)
+      // The routine first: a listener may throw.
+      controller.abort(abortReason(signal.error))
+      this.emit('error', reason)
     }
     if (held.signal.aborted) onLoss()
     else held.signal.addEventListener('abort', onLoss, { once: true })
     return signal
   }
+}
+
+/** What the listeners of `error` get. */
+function reasonOf(names: readonly string[], cause: unknown, count: number): Error {
+  if (isUnanswered(cause)) return cause
+  const message = `The operation was applied to: ${count} of the ${names.length} requested resources.`
+  return new ResourceLockedError(message, { cause })
 }
 
 function checkDuration(duration: number): void {

@@ -110,6 +110,23 @@ describeOn('redis', 'holdfast/redlock', () => {
     expect(errors).toEqual([expect.any(ResourceLockedError)])
   })
 
+  it('using tells its routine of a loss, also when a listener of `error` throws', async () => {
+    const redlock = openRedlock(server)
+    redlock.on('error', () => {
+      throw new Error('a listener that fails')
+    })
+    const uncaught = once(process, 'uncaughtException')
+    const error = await reasonOf(
+      redlock.using(['thrown'], 60_000, async (signal) => {
+        const aborted = once(signal, 'abort')
+        await redlock.locks.breakHold('thrown')
+        await aborted
+      }),
+    )
+    expect(error).toBeInstanceOf(ExecutionError)
+    expect(await uncaught).toEqual([new Error('a listener that fails'), 'uncaughtException'])
+  })
+
   it('using passes the error of its routine on, also when the lock is lost', async () => {
     const redlock = openRedlock(server)
     const failing = redlock.using(['failing'], 60_000, async (signal) => {
