@@ -1,7 +1,7 @@
 import { toMs } from '../base/duration.js'
 import { systemEnv } from '../base/env.js'
 import { EXIT } from './exit-codes.js'
-import { usageError } from './failures.js'
+import { describeFailure, say, usageError } from './failures.js'
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 
@@ -12,6 +12,8 @@ const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 export class Live {
   #end: (() => void) | null = null
   #isOver = false
+  #hasSeen = false
+  #isInTrouble = false
   #exitCode: number = EXIT.ok
   readonly #handlers = Object.entries(SIGNALS).map(
     ([name, number]) => [name, () => this.end(EXIT.signalled + number)] as const,
@@ -41,6 +43,26 @@ export class Live {
       for (const [name, handler] of this.#handlers) process.off(name, handler)
     }
     return this.#exitCode
+  }
+
+  /**
+   * What `look` saw; null if the store failed, or at the end. Says once that it fails, and once that
+   * it answers again. The first failure is thrown: it tells whether the store is there at all.
+   */
+  async look<T>(look: () => Promise<T>): Promise<{ readonly seen: T } | null> {
+    try {
+      const seen = await look()
+      if (this.#isOver) return null
+      if (this.#isInTrouble) say('the store answers again')
+      this.#hasSeen = true
+      this.#isInTrouble = false
+      return { seen }
+    } catch (error) {
+      if (!this.#hasSeen) throw error
+      if (!this.#isInTrouble && !this.#isOver) say(describeFailure(error))
+      this.#isInTrouble = true
+      return null
+    }
   }
 
   /** A store that does not answer must not keep the command from ending. */

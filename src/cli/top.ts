@@ -55,12 +55,16 @@ function print(resources: readonly ResourceView[]): number {
 function printEach(look: () => Promise<ResourceView[]>, intervalMs: number): Promise<number> {
   const live = new Live()
   return live.run(async () => {
-    const resources = await look()
-    const nowMs = systemEnv.wallMs()
-    const document = { asOf: new Date(nowMs), ...summaryOf(resources, nowMs), resources }
-    if (!live.isOver) process.stdout.write(`${printableJson(document)}\n`)
+    const looked = await live.look(look)
+    if (looked) printDocument(looked.seen)
     return intervalMs
   })
+}
+
+function printDocument(resources: readonly ResourceView[]): void {
+  const nowMs = systemEnv.wallMs()
+  const document = { asOf: new Date(nowMs), ...summaryOf(resources, nowMs), resources }
+  process.stdout.write(`${printableJson(document)}\n`)
 }
 
 /** The live view in a terminal. */

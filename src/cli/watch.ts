@@ -2,7 +2,6 @@ import { formatMs } from '../base/duration.js'
 import { systemEnv } from '../base/env.js'
 import type { Holdfast, ResourceView } from '../index.js'
 import { onlyName, readArguments, STORE_OPTIONS } from './arguments.js'
-import { describeFailure, say } from './failures.js'
 import { eventsBetween, type LineEvent } from './line-events.js'
 import { Live } from './live.js'
 import { openLocks } from './store.js'
@@ -41,7 +40,6 @@ class Watch {
   readonly #live = new Live()
   #seen: ResourceView | null | undefined
   #changedAt = systemEnv.now()
-  #isInTrouble = false
 
   constructor(locks: Holdfast, name: string, print: Printer) {
     this.#locks = locks
@@ -55,14 +53,8 @@ class Watch {
 
   async #round(): Promise<number> {
     const startedAt = systemEnv.now()
-    try {
-      this.#compare(await this.#look())
-    } catch (error) {
-      // The first look says whether the store is there at all.
-      if (this.#seen === undefined) throw error
-      if (!this.#isInTrouble) say(describeFailure(error))
-      this.#isInTrouble = true
-    }
+    const looked = await this.#live.look(() => this.#look())
+    if (looked) this.#compare(looked.seen)
     const now = systemEnv.now()
     const restMs = Math.min(SLOWEST_MS, Math.max(FASTEST_MS, (now - this.#changedAt) / REST_SHARE))
     return Math.max(restMs, Math.min(LONGEST_PAUSE_MS, (now - startedAt) * LOOK_SHARE))
@@ -74,9 +66,6 @@ class Watch {
   }
 
   #compare(line: ResourceView | null): void {
-    if (this.#live.isOver) return
-    if (this.#isInTrouble) say('the store answers again')
-    this.#isInTrouble = false
     const at = new Date(systemEnv.wallMs())
     const events = eventsBetween(this.#seen, line, at.getTime())
     this.#seen = line

@@ -175,6 +175,24 @@ describeOn('tmux', 'top in tmux', () => {
 })
 
 describeOn('redis', 'top on a server that fails', () => {
+  test('top --json says so once, and goes on when it is back', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const bench = new Bench()
+    bench.env['HOLDFAST_STORE'] = server.url
+    const top = bench.holdfast(['top', '--json', '--interval', '100ms'])
+    await until('a document', () => top.stdout.includes('\n'))
+    server.pause()
+    await until('a failure', () => /did not answer within/.test(top.stderr))
+    const seen = top.stdout.length
+    server.resume()
+    await until('the next document', () => top.stdout.length > seen)
+    expect(top.stderr).toContain('the store answers again')
+    top.kill('SIGTERM')
+    expect((await top.done).code).toBe(143)
+    expect(top.stderr.match(/did not answer within/g)).toHaveLength(1)
+  })
+
   describeOn('tmux', 'in tmux', () => {
     test('says so, keeps what it saw, and goes on when it is back', async () => {
       const server = await startRedis()
