@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { head } from '../worlds.mjs'
 import { pageOf } from './report.mjs'
 import { SCENARIOS } from './scenarios.mjs'
 import { STORES } from './stores.mjs'
@@ -46,7 +47,7 @@ async function main() {
       faulty += result.faults.length
       results[store] = {
         ...results[store],
-        [scenario]: { ...result, at: new Date().toISOString().slice(0, 10) },
+        [scenario]: { ...result, at: new Date().toISOString().slice(0, 10), commit: head() },
       }
     }
   }

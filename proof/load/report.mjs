@@ -31,7 +31,7 @@ const ABOUT = {
     'must be free again soon.',
 }
 
-/** The page about all results: `{ store: { scenario: { facts, faults, at } } }`. */
+/** The page about all results: `{ store: { scenario: { facts, faults, at, commit } } }`. */
 export function pageOf(results) {
   const parts = Object.keys(TITLES).map((scenario) => section(scenario, results))
   return `# Proof: load
@@ -67,10 +67,14 @@ ${[
   ),
   line(
     'run on',
-    seen.map(([, each]) => each[scenario].at),
+    seen.map(([, each]) => runOn(each[scenario])),
   ),
 ].join('\n')}
 `
+}
+
+function runOn({ at, commit }) {
+  return commit === undefined ? at : `${at}, ${commit}`
 }
 
 function wrapped(text) {
