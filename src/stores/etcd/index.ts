@@ -10,6 +10,7 @@ import { EtcdConnection } from './connection.js'
 import { DEFAULT_ROOT, type EtcdNames, ownNames, sharedNames } from './names.js'
 import { FENCES_EACH } from './rows.js'
 
+/** The options of `etcd`. */
 export interface EtcdStoreOptions {
   /**
    * How long the lease, and with it every hold, outlives its process: whole seconds, and the
@@ -75,7 +76,10 @@ export function etcd(servers: string, options: EtcdStoreOptions = {}): Store {
   return new EtcdStore(servers, checkOptions(options, ETCD_STORE_OPTIONS, "{ ttl: '10s' }"))
 }
 
-/** What follows `etcd:` in a URL: `//user:password@host1:2379,host2:2379?ttl=10s&tls=true`. */
+/**
+ * @internal What follows `etcd:` in a URL:
+ * `//user:password@host1:2379,host2:2379?ttl=10s&tls=true`.
+ */
 export function etcdFromUrl(rest: string): Store {
   const [authority = '', query] = rest.replace(/^\/\//, '').split('?')
   const at = authority.lastIndexOf('@')

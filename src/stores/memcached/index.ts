@@ -9,6 +9,7 @@ import { parseMemcachedUrl } from './address.js'
 import { MemcachedBackend } from './backend.js'
 import { MemcachedConnection } from './connection.js'
 
+/** The options of `memcached`. */
 export interface MemcachedOptions {
   /** How the keys of all items begin. Default: `holdfast`. */
   prefix?: string | undefined
@@ -57,7 +58,7 @@ export function memcached(servers: string, options: MemcachedOptions = {}): Stor
   return new MemcachedStore(servers, options)
 }
 
-/** What follows `memcached:` in a URL. */
+/** @internal What follows `memcached:` in a URL. */
 export function memcachedFromUrl(rest: string): Store {
   const { servers, login, options } = parseMemcachedUrl(rest)
   const { tls, ...others } = options

@@ -11,6 +11,7 @@ import { FENCES_EACH } from './names.js'
 import { SharedSession } from './session.js'
 import { DEFAULT_ROOT, ZooKeeperSpace } from './space.js'
 
+/** The options of `zookeeper`. */
 export interface ZooKeeperStoreOptions {
   /**
    * How long the session, and with it every hold, outlives its process; the servers may set another
@@ -74,7 +75,7 @@ export function zookeeper(servers: string, options: ZooKeeperStoreOptions = {}):
 }
 
 /**
- * What follows `zookeeper:` in a URL:
+ * @internal What follows `zookeeper:` in a URL:
  * `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`.
  */
 export function zookeeperFromUrl(rest: string): Store {
