@@ -126,6 +126,7 @@ export interface Origin {
  */
 export type ClaimMode = 'queue' | 'try' | 'steal' | 'adopt'
 
+/** A claim that a client sends. */
 export interface ClaimRequest {
   readonly resource: string
   /** Made by the client, new for each attempt. */
@@ -153,8 +154,10 @@ export interface ClaimRequest {
   readonly maxWaiters?: number
 }
 
+/** The answer to a claim. */
 export type ClaimReply = Granted | Waiting | Refused
 
+/** The claim holds. */
 export interface Granted {
   readonly status: 'granted'
   /**
@@ -168,6 +171,7 @@ export interface Granted {
   readonly isWanted?: boolean
 }
 
+/** The claim waits in line. */
 export interface Waiting {
   readonly status: 'waiting'
   /** How long the place in line lives without renewal, from the handling of the request. */
@@ -190,6 +194,7 @@ export interface Waiting {
   readonly grantsAbove: number
 }
 
+/** The claim was not taken into the line. */
 export interface Refused {
   readonly status: 'refused'
   /**
@@ -224,8 +229,10 @@ export interface Beat {
   readonly fences?: { readonly first: number; readonly count: number }
 }
 
+/** What a pulse says about one claim. */
 export type BeatReply = Held | Waiting | Gone
 
+/** The claim still holds. */
 export interface Held {
   readonly status: 'held'
   /** The fence of the claim; after `fences`, whether it is `first` tells if they are reserved. */
@@ -240,6 +247,7 @@ export interface Held {
   readonly isWanted?: boolean
 }
 
+/** The claim is not in the line any more: released, revoked or lapsed. */
 export interface Gone {
   readonly status: 'gone'
 }
@@ -258,6 +266,7 @@ export type Push =
   /** Pushes may have been lost: ask about everything. */
   | { readonly type: 'gap' }
 
+/** A waiting claim holds now. */
 export interface GrantedPush {
   readonly type: 'granted'
   readonly resource: string
@@ -273,6 +282,7 @@ export interface GrantedPush {
   readonly isUnconfirmed?: boolean
 }
 
+/** The value of a state. */
 export interface StateValue {
   readonly value: string
   /** Unique among all values of one key, also after a delete. */
@@ -284,6 +294,7 @@ export interface StateView extends StateValue {
   readonly key: string
 }
 
+/** A compare-and-set of a state. */
 export interface StateChange {
   readonly key: string
   /** The version that was read; null: there must be no value. */
@@ -294,6 +305,7 @@ export interface StateChange {
   readonly retentionMs: number | null
 }
 
+/** What became of a compare-and-set. */
 export interface StateOutcome {
   readonly written: boolean
   /** The value after the call, also if another client wrote it. */
@@ -312,6 +324,7 @@ export interface Finding {
   readonly text: string
 }
 
+/** Which lines to list. */
 export interface InspectQuery {
   /** Only resources whose names begin with this; '' for all. */
   readonly prefix: string
@@ -319,6 +332,7 @@ export interface InspectQuery {
   readonly resource?: string
 }
 
+/** A line in a listing. */
 export interface LineView {
   readonly resource: string
   readonly capacity: number
@@ -328,6 +342,7 @@ export interface LineView {
   readonly claims: readonly ClaimView[]
 }
 
+/** A claim in a listing. */
 export interface ClaimView {
   readonly id: string
   readonly permits: number

@@ -110,7 +110,8 @@ export class Hold implements AsyncDisposable {
 
   /**
    * Makes the hold last at least `duration` from now, even if renewals fail. It never shortens the
-   * hold, and never exceeds `maxHold`.
+   * hold. Rejects with INVALID_ARGUMENT beyond `maxHold`. On ZooKeeper and etcd it rejects with
+   * UNSUPPORTED beyond the session.
    *
    * @example
    * ```ts

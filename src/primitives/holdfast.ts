@@ -175,10 +175,10 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Opens a client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`,
-   * `postgres://HOST/DATABASE`, `mysql://HOST/DATABASE`, `zookeeper://HOST:PORT`,
-   * `etcd://HOST:PORT`, `memcached://HOST:PORT` or `quorum:URL,URL,URL`. Resolves when the store
-   * has answered.
+   * Opens a client for the store that a URL names: `memory:`, `sqlite:PATH`, `redis://HOST:PORT`
+   * (with TLS `rediss:`; also `redis+sentinel:`, `redis+cluster:`), `postgres://HOST/DATABASE`,
+   * `mysql://HOST/DATABASE`, `zookeeper://HOST:PORT`, `etcd://HOST:PORT`,
+   * `memcached://HOST:PORT` or `quorum:URL,URL,URL`. Resolves when the store has answered.
    *
    * @example
    * ```ts
@@ -574,7 +574,8 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Takes over a hold that another process has exported with `hold.export()`. It gets a new fence
-   * here, and is lost there. Throws NOT_HELD if it is no longer held.
+   * here, and is lost there. `lease` and `maxHold` are by default those of the exported hold.
+   * Throws NOT_HELD if it is no longer held, and INVALID_ARGUMENT if it belongs to another space.
    *
    * @example
    * ```ts

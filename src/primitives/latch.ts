@@ -15,7 +15,10 @@ export interface LatchOptions {
 
 /** The options of a wait without a hold. */
 export interface WaitOptions {
-  /** How long to wait. Default: forever. `0` checks once. */
+  /**
+   * How long to wait. Default: forever. With `0` the call does not wait: it throws ACQUIRE_TIMEOUT
+   * unless the latch is open, or all parties of the barrier are there.
+   */
   wait?: Duration | undefined
   /** Ends the wait with ABORTED when aborted. */
   signal?: AbortSignal | undefined

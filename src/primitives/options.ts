@@ -16,12 +16,12 @@ export interface HoldOptions {
   /**
    * How long the hold lasts without a renewal: after a crash, the next in line gets the lock this
    * much later. Holdfast renews it at a third of this time while the process lives. Default
-   * `'30s'`.
+   * `'30s'`; the client can set another default for locks.
    */
   lease?: Duration | undefined
   /**
    * The longest time that the hold may last, renewals included; then it is lost. Default:
-   * `Infinity`, no cap.
+   * `Infinity`, no cap; the client can set another default for locks.
    */
   maxHold?: Duration | undefined
   /**
@@ -35,12 +35,16 @@ export interface HoldOptions {
 
 /** The options of `acquire` and `run`: how to hold, and how long to wait. */
 export interface AcquireOptions extends HoldOptions {
-  /** How long to wait in line. Default: forever. `0` does not wait. */
+  /**
+   * How long to wait in line. `0` does not wait. Default: forever; the client can set another
+   * default for locks.
+   */
   wait?: Duration | undefined
   /**
    * The most that may wait: a request that would have to wait behind so many fails at once, with
    * LINE_FULL. Counts the places in the store's line, and the callers that share one place.
-   * Default: `Infinity`, no bound. See `docs/bounded-lines.md`.
+   * Default: `Infinity`, no bound; the client can set another default. See
+   * `docs/bounded-lines.md`.
    */
   maxWaiters?: number | undefined
   /** Ends the wait with ABORTED when aborted. It has no effect once you hold the lock. */

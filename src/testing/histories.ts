@@ -3,6 +3,7 @@ import type { Store } from '../contract/store.js'
 import { historyArbitrary } from './histories/arbitraries.js'
 import { runHistory } from './histories/run.js'
 
+/** The options of `storeHistories`. */
 export interface HistoryOptions {
   /**
    * A store with nothing in it, or one on which a new space has nothing in it. `env` is its time.
@@ -12,8 +13,9 @@ export interface HistoryOptions {
   runs?: number
   /** How long a history may be. */
   commandsPerRun?: number
-  /** Repeats what a failure printed. */
+  /** Repeats the run of a failure, which printed it. */
   seed?: number
+  /** Goes straight to the history that failed. A failure prints it with its seed. */
   path?: string
   /**
    * `injected` (the default): the store takes its time from `env`; time passes within a history,

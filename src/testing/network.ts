@@ -5,6 +5,7 @@ import type { VirtualProcess, VirtualWorld } from './virtual-env.js'
 
 export type { Cut, Faults } from './network/link.js'
 
+/** The options of `lossyStore`: the faults from the beginning, and the process of the store. */
 export interface LossyOptions extends Partial<Faults> {
   /** The process that the store runs in, if it can pause or die too. */
   server?: VirtualProcess

@@ -3,6 +3,7 @@ import type { SimulationOptions } from './simulation.js'
 
 export type { QuorumTally } from './simulation/quorum.js'
 
+/** The options of `simulateQuorum`. */
 export interface QuorumSimulationOptions extends SimulationOptions {
   /** How many servers there are. Default: 3 or 5, by the seed. */
   members?: 3 | 5

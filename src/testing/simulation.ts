@@ -7,10 +7,13 @@ import { VirtualWorld } from './virtual-env.js'
 
 export type { Tally } from './simulation/witness.js'
 
+/** The options of `simulate`. */
 export interface SimulationOptions {
+  /** Everything random follows from it. */
   seed: number
   /** How many processes there are at a time. */
   processes?: number
+  /** How many tasks of each process take locks at a time. */
   tasksPerProcess?: number
   /** How long faults happen, in virtual time. */
   faultyMs?: number

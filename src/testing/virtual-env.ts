@@ -6,6 +6,7 @@ import { randomStream } from './virtual/random.js'
 
 export { type ProcessOptions, VirtualProcess } from './virtual/process.js'
 
+/** The options of `new VirtualWorld()`. */
 export interface WorldOptions {
   /** Everything random in this world follows from it. */
   seed: number

@@ -17,10 +17,12 @@ export class Lock {
     this.#hold = hold
   }
 
+  /** The name that was requested. */
   get name(): string {
     return this.#name
   }
 
+  /** The mode that was requested. */
   get mode(): LockMode {
     return this.#mode
   }

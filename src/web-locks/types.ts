@@ -6,6 +6,7 @@ import type { Lock } from './lock.js'
  */
 export type LockMode = 'exclusive' | 'shared'
 
+/** The options of `request`. */
 export interface LockOptions {
   /** Default `'exclusive'`. */
   mode?: LockMode | undefined
@@ -23,19 +24,25 @@ export interface LockOptions {
  */
 export type LockGrantedCallback<T> = (lock: Lock | null) => T
 
+/** A request or a held lock, as `query` lists it. */
 export interface LockInfo {
+  /** The name of the lock. */
   name: string
+  /** How it is held or asked for. */
   mode: LockMode
   /** The same for all locks of one `Holdfast` client, and unique to it. */
   clientId: string
 }
 
+/** What `query` resolves with. */
 export interface LockManagerSnapshot {
+  /** The locks that are held, of all clients in the space. */
   held: LockInfo[]
   /** In order of their requests, for each name. */
   pending: LockInfo[]
 }
 
+/** The options of `new LockManager()`. */
 export interface LockManagerOptions {
   /**
    * How long a lock stays taken after its holder's process dies or loses the store. A living

@@ -3,6 +3,7 @@ import { type Duration, toMs } from '../../base/duration.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import { readWait } from '../limits.js'
 
+/** The options of each call for a lock that is shared with other programs. */
 export interface PeerLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. No limit by default. */
   wait?: Duration | undefined

@@ -12,6 +12,7 @@ import type { LockWaiter } from './lock-queue.js'
 import type { SessionConnection } from './session.js'
 import { SessionLocks } from './session-locks.js'
 
+/** The options of each call for a session lock or an advisory lock. */
 export interface SessionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. No limit by default. */
   wait?: Duration | undefined

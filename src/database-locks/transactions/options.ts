@@ -9,6 +9,7 @@ const ISOLATIONS = ['read committed', 'repeatable read', 'serializable'] as cons
 
 export type Isolation = (typeof ISOLATIONS)[number]
 
+/** The options of `run` of a transaction lock. */
 export interface TransactionLockOptions {
   /** How long to wait for the lock; 0 takes it only if it is free. No limit by default. */
   wait?: Duration | undefined

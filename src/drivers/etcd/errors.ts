@@ -34,6 +34,7 @@ const CODES: Readonly<Record<number, EtcdErrorCode>> = {
   16: 'UNAUTHENTICATED',
 }
 
+/** What an `EtcdError` tells beside its code. */
 export interface EtcdErrorDetails {
   /** Whether the request may have been carried out in spite of the error. */
   maybeDone?: boolean

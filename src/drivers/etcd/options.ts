@@ -7,6 +7,7 @@ import { HostRing } from '../hosts.js'
 import { parseEtcdServers } from './hosts.js'
 import { LARGEST_UINT31 } from './http2/frames.js'
 
+/** The options of `new EtcdClient()`. */
 export interface EtcdOptions {
   /** How long a request waits for its answer, also while there is no connection. Default: 3 s. */
   requestTimeout?: Duration | undefined

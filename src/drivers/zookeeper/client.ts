@@ -15,11 +15,13 @@ import type { WatchEvent, WatchKind, WatchListener } from './watches.js'
 /** Text, as UTF-8, or bytes. */
 export type Data = string | Uint8Array
 
+/** The options of every request. */
 export interface CallOptions {
   /** How long this request waits for its answer. Default: the client's `requestTimeout`. */
   timeout?: Duration | undefined
 }
 
+/** The options of requests that read. */
 export interface ReadOptions extends CallOptions {
   /**
    * Called once, at the next change. Kept over reconnects; dropped without a call when the session
@@ -28,11 +30,13 @@ export interface ReadOptions extends CallOptions {
   watch?: WatchListener | undefined
 }
 
+/** The options of requests that change a node. */
 export interface VersionOptions extends CallOptions {
   /** Fail with BAD_VERSION unless the node has this version. Default: any. */
   version?: number | undefined
 }
 
+/** The options of `create`. */
 export interface CreateOptions extends CallOptions {
   /** Default: empty. */
   data?: Data | undefined

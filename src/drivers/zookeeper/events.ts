@@ -19,15 +19,20 @@ export type SessionEvent =
   /** By `close`, or because the server refused the authentication: then with the reason. */
   | { readonly type: 'closed'; readonly reason?: ZooKeeperError }
 
+/** Told of the news of a session. */
 export type SessionListener = (event: SessionEvent) => void
 
+/** A session, as the servers know it. */
 export interface SessionInfo {
+  /** The number that the servers gave it. */
   readonly id: bigint
+  /** Proves to the servers that a new connection belongs to the session. */
   readonly password: Buffer
   /** As negotiated: the server may set another one than was asked for. */
   readonly timeoutMs: number
 }
 
+/** Who the client is, for the ACLs of the nodes. */
 export interface Credentials {
   /** `digest`, unless the servers know others. */
   readonly scheme: string

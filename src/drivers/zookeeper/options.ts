@@ -7,6 +7,7 @@ import { type Host, HostRing } from '../hosts.js'
 import type { Credentials } from './events.js'
 import type { SessionSettings } from './session.js'
 
+/** The options of `new ZooKeeperClient()`. */
 export interface ZooKeeperOptions {
   /**
    * How long the session lives without a sign of life from us; the server may set another one.

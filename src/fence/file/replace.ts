@@ -9,6 +9,7 @@ import { type Fenced, fenceOf } from '../fenced.js'
 import { resolveFile, syncFolder, writeDraft } from './draft.js'
 import { SideDatabase } from './side-database.js'
 
+/** The options of `replaceFile`. */
 export interface ReplaceFileOptions {
   /**
    * The side database that remembers the newest fence of each file. All writers of a file must use

@@ -5,6 +5,7 @@ import type { Fenced, FenceRegister } from '../fenced.js'
 import { FENCE_HEADER, parseFence } from './header.js'
 import { type FenceProblem, malformed, missing, PROBLEM_TYPE, problemOf, wrongResource } from './problem.js'
 
+/** The options of `httpGuard`. */
 export interface HttpGuardOptions {
   /** true: a request without a fence reaches the handler. Default: it is refused with 428. */
   optional?: boolean | undefined

@@ -5,12 +5,17 @@ export const STALE_TYPE = 'urn:holdfast:problem:stale-fence'
 
 /** A problem document (RFC 9457): the body of a refusal. */
 export interface FenceProblem {
+  /** A URN that names the kind of problem. */
   type: string
+  /** The kind of problem, in words. */
   title: string
+  /** 400: malformed, or of another resource; 409: stale; 428: missing. */
   status: 400 | 409 | 428
+  /** What is wrong with this request. */
   detail: string
-  /** With status 409: the resource, and its newest fence. */
+  /** With status 409: the resource, if the guard knows it. */
   resource?: string
+  /** With status 409: the newest fence of the resource. */
   newestFence?: number
 }
 

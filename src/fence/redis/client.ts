@@ -14,8 +14,10 @@ export interface NodeRedisClient {
   eval(script: string, options: { keys: string[]; arguments: any[] }): Promise<any>
 }
 
+/** A client that `redisGuard` takes. */
 export type RedisClient = IoRedisClient | NodeRedisClient
 
+/** A value or an argument for Redis: text or bytes. */
 export type RedisValue = string | Buffer
 
 export type Evaluate = (script: string, keys: string[], values: RedisValue[]) => Promise<unknown>

@@ -7,6 +7,7 @@ export interface SqliteClient {
   prepare(sql: string): SqliteClientStatement
 }
 
+/** A prepared statement of `SqliteClient`. */
 export interface SqliteClientStatement {
   run(...values: never[]): { changes: number | bigint }
   all(...values: never[]): unknown[]

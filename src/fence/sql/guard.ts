@@ -6,6 +6,7 @@ import { type GuardedRow, type GuardedUpdate, tableStatement } from './statement
 
 export const SIDE_TABLE = 'holdfast_fence'
 
+/** The options of the SQL guards. */
 export interface SqlGuardOptions {
   /** The side table that `check` uses, with or without its schema. Default `holdfast_fence`. */
   table?: string | undefined

@@ -24,6 +24,7 @@ export interface GuardedRow {
   column?: string | undefined
 }
 
+/** A guarded change of one row. */
 export interface GuardedUpdate extends GuardedRow {
   /** The columns to change, with their new values. The fence is added. */
   set: Readonly<Record<string, unknown>>

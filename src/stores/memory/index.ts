@@ -25,6 +25,7 @@ import { EmbeddedLines } from '../embedded/lines.js'
 import { EmbeddedStates } from '../embedded/states.js'
 import { MemoryRows } from './rows.js'
 
+/** The options of `memory`. */
 export interface MemoryOptions {
   /** Time, timers and randomness in place of the machine's, for simulations. */
   env?: Env | undefined

@@ -20,6 +20,7 @@ export type { TransactionLock } from '../../database-locks/transactions/lock.js'
 export type { TransactionLockOptions } from '../../database-locks/transactions/options.js'
 export type { MysqlPool } from './driver.js'
 
+/** The options of `mysql`. Those in code override those in the URL. */
 export interface MysqlOptions {
   /** The prefix of all tables and routines. Default: `holdfast`. */
   prefix?: string | undefined

@@ -48,6 +48,7 @@ export interface PostgresJsLike {
   end(...args: never[]): unknown
 }
 
+/** The options of `postgres`. Those in code override those in the URL. */
 export interface PostgresOptions {
   /** The schema of the tables and routines; created when it is missing. Default: `holdfast`. */
   schema?: string | undefined

@@ -6,6 +6,7 @@ import type { Capabilities, ClientContext, Connection, Store } from '../../contr
 import { leaseForMs } from '../../contract/validity.js'
 import { QuorumConnection, type QuorumOptionsInMs } from './connection.js'
 
+/** The options of `quorum`. */
 export interface QuorumOptions {
   /**
    * No lease is longer than this, and a member that has lost its data does not vote for so long.

@@ -56,6 +56,7 @@ export interface NodeRedisLike {
   destroy(...args: never[]): unknown
 }
 
+/** The options of `redis`. Those in code override those in the URL. */
 export interface RedisOptions {
   /** What all keys and channels begin with. Default: `holdfast`. */
   prefix?: string | undefined

@@ -8,6 +8,7 @@ import { readBootId } from './clock.js'
 import { machineClock } from './machine-clock.js'
 import { SqliteStore } from './store.js'
 
+/** The options of `sqlite`. */
 export interface SqliteOptions {
   /** Default: `node:sqlite` where Node has it, else `better-sqlite3`, else `libsql`. */
   driver?: SqliteDriverName | undefined

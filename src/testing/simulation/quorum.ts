@@ -6,6 +6,7 @@ import type { MemberTally } from './members/ledger.js'
 import { Simulation } from './simulation.js'
 import type { Tally } from './witness.js'
 
+/** What happened in a simulation of a quorum. */
 export type QuorumTally = Tally & MemberTally
 
 interface QuorumWorldOptions extends LoadOptions {

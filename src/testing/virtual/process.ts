@@ -2,6 +2,7 @@ import type { Cancel, Env } from '../../base/env.js'
 import type { VirtualEvent } from './queue.js'
 import { randomStream } from './random.js'
 
+/** The options of `world.env()`: a new process and its clocks. */
 export interface ProcessOptions {
   /** Unlike any other process's of its world; made up if it is not given. */
   name?: string

@@ -12,6 +12,7 @@ import { PeerLock, type PeerLockKind } from '../lock.js'
 import { type PeerRequest, readLease } from '../options.js'
 import { isMissing, type KeyCommands, keyCommandsOf, ScriptedKeyCommands } from './key-commands.js'
 
+/** The options of `plainKeyLock`. */
 export interface PlainKeyLockOptions {
   /** What the key of a lock has before its name. Default: nothing, so the name is the key. */
   prefix?: string | undefined

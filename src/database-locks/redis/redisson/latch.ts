@@ -15,6 +15,7 @@ import { everybody } from './wake-ups.js'
 /** An answer counts however late it comes: a latch that was open is open for this wait. */
 const ANSWER_KEPT_MS = 60_000
 
+/** The options of `wait` of a latch. */
 export interface RedissonLatchOptions {
   /** How long to wait until the latch opens. No limit by default. */
   wait?: Duration | undefined

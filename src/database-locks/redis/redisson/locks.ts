@@ -23,6 +23,7 @@ import { RedissonLatch } from './latch.js'
 import { runInside } from './owner.js'
 import { RedissonSemaphore } from './semaphore.js'
 
+/** The options of `redissonLock`. */
 export interface RedissonLockOptions {
   /**
    * How long a lock lives without a renewal, as Redisson's `lockWatchdogTimeout`. Default: 30

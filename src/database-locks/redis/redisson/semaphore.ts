@@ -19,6 +19,7 @@ const MOST_PERMITS = 2 ** 31 - 1
 /** How long a call that may have been made is repeated, or taken back. */
 const REPEAT_MS = 30_000
 
+/** The options of each call for permits. */
 export interface RedissonSemaphoreOptions {
   /** How many permits to take, all or none. Default: 1. */
   permits?: number | undefined
