@@ -46,8 +46,8 @@ export class Live {
   }
 
   /**
-   * What `look` saw; null if the store failed, or at the end. Says once that it fails, and once that
-   * it answers again. The first failure is thrown: it tells whether the store is there at all.
+   * What `look` saw; null if the store failed, or at the end. Says once that it fails, and once
+   * that it answers again. The first failure is thrown: it tells whether the store is there at all.
    */
   async look<T>(look: () => Promise<T>): Promise<{ readonly seen: T } | null> {
     try {
