@@ -11,7 +11,7 @@ import { memory } from '../../src/stores/memory/index.js'
 import { type QuorumOptions, quorum } from '../../src/stores/quorum/index.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { zookeeper } from '../../src/stores/zookeeper/index.js'
-import { eventually } from '../../src/testing/conformance/checks.js'
+import { eventually, pass } from '../../src/testing/conformance/checks.js'
 import { type Call, InterceptedStore } from '../../src/testing/conformance/intercepted-store.js'
 import { VirtualWorld } from '../../src/testing/virtual-env.js'
 
@@ -222,6 +222,22 @@ describe('a grant of a quorum', () => {
       })
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b))
     expect(counts(members, 'pulse').some((count) => count > 0)).toBe(true)
+  })
+
+  it('comes to a try also where the first answers came when their leases were over', async () => {
+    const members = await set()
+    const locks = client(members)
+    await locks.mutex('door').run(() => {})
+    for (const member of members)
+      member.around = async (call, go) => {
+        const isFirst = call.method === 'claim' && member.count('claim') === 2
+        const reply = await go()
+        if (isFirst) await pass(400)
+        return reply
+      }
+    const hold = await locks.mutex('door').tryAcquire({ lease: 300 })
+    expect(hold?.isValid).toBe(true)
+    expect(counts(members, 'claim')).toEqual([3, 3, 3])
   })
 
   it('works with members that answer within the call', async () => {

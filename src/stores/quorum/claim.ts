@@ -220,10 +220,14 @@ export class QuorumClaim {
     this.context.onLost(this)
   }
 
-  /** No majority: everything is given back, and the engine claims anew after a random pause. */
+  /**
+   * No majority: everything is given back, and the engine claims anew after a random pause. A try
+   * that nobody has refused was too slow; that says nothing of other holders.
+   */
   abandon(): void {
-    const { env } = this.context
-    if (this.request.mode === 'try') return this.refuse(BUSY)
+    const { env, members } = this.context
+    if (this.request.mode === 'try')
+      return this.votes.count('busy') > 0 ? this.refuse(BUSY) : this.fail(members.unavailable())
     this.#giveBackAll()
     this.answer.give(this.waitingReply())
     const pauseMs = LONGEST_PAUSE_MS * env.random()
