@@ -1,3 +1,4 @@
+import { HoldfastError } from '../base/errors.js'
 import { checkName } from '../base/names.js'
 import type { Hold } from '../primitives/hold.js'
 import { type OnceOptions, readOnceOptions } from '../primitives/once.js'
@@ -20,9 +21,10 @@ export type OncePerClusterDecorator = <Args extends [] | [hold?: Hold], Result>(
 ) => void
 
 /**
- * Runs a scheduled method in one of many processes; in the others it resolves with undefined. Put
- * it beside `@Cron`, `@Interval` or `@Timeout` of `@nestjs/schedule`. The method gets the hold, for
- * its signal and its fence. See `docs/guides/frameworks/nestjs.md`.
+ * Runs a scheduled method in one of many processes; in the others, and in one whose application has
+ * ended, it resolves with undefined. Put it beside `@Cron`, `@Interval` or `@Timeout` of
+ * `@nestjs/schedule`. The method gets the hold, for its signal and its fence. See
+ * `docs/guides/frameworks/nestjs.md`.
  *
  * @example
  * ```ts
@@ -46,7 +48,18 @@ export function OncePerCluster(name: string, options: OncePerClusterOptions): On
   const { client, ...onceOptions } = { ...options }
   readOnceOptions(onceOptions, name)
   return wrapMethod('OncePerCluster', client, async (locks, _args, proceed) => {
-    const outcome = await locks.once(name, onceOptions, (hold) => proceed([hold]))
-    return outcome.ran ? outcome.value : undefined
+    let hasBegun = false
+    const work = (hold: Hold): Promise<unknown> => {
+      hasBegun = true
+      return proceed([hold])
+    }
+    try {
+      const outcome = await locks.once(name, onceOptions, work)
+      return outcome.ran ? outcome.value : undefined
+    } catch (error) {
+      // A tick while the application ends: it is left to the other processes.
+      if (!hasBegun && error instanceof HoldfastError && error.code === 'CLOSED') return undefined
+      throw error
+    }
   })
 }

@@ -141,6 +141,15 @@ describe('@OncePerCluster', () => {
     expect(holds[0]?.fence).toBeGreaterThan(0)
     expect(nodes.flatMap((app) => app.get(Jobs).seen)).toEqual(holds)
   })
+
+  it('leaves a tick that comes when the application ends to others, without an error', async () => {
+    const Jobs = ordersWith(OncePerCluster('job', { atLeast: '1h', atMost: '1h' }))
+    const app = await start([inMemory()], [Jobs])
+    const jobs = app.get(Jobs)
+    await app.close()
+    expect(await jobs.pay('x')).toBeUndefined()
+    expect(jobs.seen).toEqual([])
+  })
 })
 
 describe('HoldfastModule', () => {
