@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
-import type { Push } from '../../contract/store.js'
+import type { ClaimRequest, Push } from '../../contract/store.js'
 import type { Hold } from '../../primitives/hold.js'
 import {
   assertIncreasing,
   eventually,
+  hasCode,
   inTime,
   now,
   PATIENCE_MS,
   pass,
   rejectsWith,
+  settled,
   Watched,
 } from './checks.js'
 import { MUTEX_ALONE } from './guises.js'
@@ -124,12 +126,17 @@ export const fairnessCases: readonly CaseSpec[] = [
     behaviours: [18, 19, 74],
     async run(scene) {
       const silent = scene.raw()
-      await silent.claim(scene.claimOf('door', 'silent:0', { leaseMs: SHORT_MS }))
+      // On a slow machine an answer may come when its claim has lapsed, which some stores refuse.
+      const claim = async (number: number, times: Partial<ClaimRequest>): Promise<void> => {
+        const ask = async () => silent.claim(scene.claimOf('door', `silent:${number}`, times))
+        const outcome = await settled(ask())
+        if ('error' in outcome) hasCode('STORE_UNAVAILABLE', outcome.error)
+      }
+      await claim(0, { leaseMs: SHORT_MS })
       // On a slow machine the first ones have lapsed before the last ones come, which are then
       // granted at once.
       const times = { leaseMs: 2 * SHORT_MS, presenceMs: 2 * SHORT_MS }
-      for (let number = 1; number <= 50; number++)
-        await silent.claim(scene.claimOf('door', `silent:${number}`, times))
+      for (let number = 1; number <= 50; number++) await claim(number, times)
       const rest = [0, 1, 2].map(() => scene.lock('door').run(() => {}, { lease: RENEWED_MS }))
       await inTime('those behind', Promise.all(rest))
     },
