@@ -79,6 +79,21 @@ describeOn('zookeeper', 'a look at a live ZooKeeper', () => {
     })
   })
 
+  it('finds nodes closed to strangers where the URL has a user', async () => {
+    const { address } = await server()
+    const url = `zookeeper://app:s%40cret@${address}?sessionTimeout=20s&tick=200ms`
+    await using locks = await Holdfast.open(url, { storeTimeout: '60s' })
+    await locks.mutex('door').run(() => {})
+    const { access, permissions } = Object.fromEntries((await locks.check()).map((each) => [each.about, each]))
+    expect(access).toMatchObject({ level: 'fine' })
+    expect(permissions).toMatchObject({ level: 'fine' })
+    const lines = '/holdfast/default/lines'
+    const stranger = await client(address)
+    await expect(stranger.getChildren(lines)).rejects.toMatchObject({ code: 'NO_AUTH' })
+    const user = await client(address, [{ scheme: 'digest', credentials: 'app:s@cret' }])
+    await user.getChildren(lines)
+  })
+
   it('says what is not permitted', async () => {
     const { address } = await server()
     const zk = await client(address)

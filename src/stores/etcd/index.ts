@@ -2,10 +2,11 @@ import type { ConnectionOptions } from 'node:tls'
 import { type Duration, toMs } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
-import { checkOptions, type OptionNames, unknownOption } from '../../base/options.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import { EtcdClient, type EtcdOptions } from '../../drivers/etcd/index.js'
 import { linkSettings } from '../../drivers/etcd/options.js'
+import { readServerUrl } from '../shared/server-url.js'
 import { EtcdConnection } from './connection.js'
 import { DEFAULT_ROOT, type EtcdNames, ownNames, sharedNames } from './names.js'
 import { FENCES_EACH } from './rows.js'
@@ -81,30 +82,8 @@ export function etcd(servers: string, options: EtcdStoreOptions = {}): Store {
  * `//user:password@host1:2379,host2:2379?ttl=10s&tls=true`.
  */
 export function etcdFromUrl(rest: string): Store {
-  const [authority = '', query] = rest.replace(/^\/\//, '').split('?')
-  const at = authority.lastIndexOf('@')
-  const options: Record<string, unknown> = at < 0 ? {} : userOf(authority.slice(0, at))
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (!URL_OPTIONS.includes(name)) throw invalid(`In the URL of etcd: ${unknownOption(name, URL_OPTIONS)}`)
-    options[name] = name === 'tls' ? tlsOf(value) : value
-  }
-  return etcd(authority.slice(at + 1).replace(/\/$/, ''), options)
-}
-
-/** The password may contain colons. */
-function userOf(text: string): { username: string; password: string } {
-  const colon = text.includes(':') ? text.indexOf(':') : text.length
-  try {
-    const [username, password] = [text.slice(0, colon), text.slice(colon + 1)].map(decodeURIComponent)
-    return { username: username ?? '', password: password ?? '' }
-  } catch {
-    throw invalid('In the URL of etcd: write % in the user or the password as %25')
-  }
-}
-
-function tlsOf(value: string): boolean {
-  if (value === 'true' || value === 'false') return value === 'true'
-  throw invalid(`tls is '${value}', but in a URL it must be true or false`)
+  const { servers, login, options } = readServerUrl(rest, 'etcd', URL_OPTIONS)
+  return etcd(servers, { ...options, ...(login && { username: login.user, password: login.password }) })
 }
 
 class EtcdStore implements Store {

@@ -5,7 +5,7 @@ import { invalid } from '../../base/errors.js'
 import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
 import { type MemcachedLogin, MemcachedServer, parseMemcachedServers } from '../../drivers/memcached/index.js'
-import { parseMemcachedUrl } from './address.js'
+import { readServerUrl } from '../shared/server-url.js'
 import { MemcachedBackend } from './backend.js'
 import { MemcachedConnection } from './connection.js'
 
@@ -36,6 +36,7 @@ const MEMCACHED_OPTIONS: OptionNames<MemcachedOptions> = {
   retention: true,
   env: true,
 }
+const URL_OPTIONS = ['prefix', 'retention', 'timeout', 'tls']
 
 /**
  * A store on memcached 1.6.10 or later: `host1:11211,host2:11211`. Each lock lives on one of the
@@ -60,11 +61,8 @@ export function memcached(servers: string, options: MemcachedOptions = {}): Stor
 
 /** @internal What follows `memcached:` in a URL. */
 export function memcachedFromUrl(rest: string): Store {
-  const { servers, login, options } = parseMemcachedUrl(rest)
-  const { tls, ...others } = options
-  if (tls !== undefined && tls !== 'true' && tls !== 'false')
-    throw invalid(`tls is '${tls}', but must be true or false; give certificates in the option tls`)
-  return memcached(servers, { ...others, login, tls: tls === 'true' } as MemcachedOptions)
+  const { servers, login, options } = readServerUrl(rest, 'memcached', URL_OPTIONS)
+  return memcached(servers, { ...options, login })
 }
 
 class MemcachedStore implements Store {

@@ -2,9 +2,10 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Duration } from '../../base/duration.js'
 import { type Env, systemEnv } from '../../base/env.js'
 import { invalid } from '../../base/errors.js'
-import { checkOptions, type OptionNames, unknownOption } from '../../base/options.js'
+import { checkOptions, type OptionNames } from '../../base/options.js'
 import type { Capabilities, ClientContext, Connection, Store } from '../../contract/store.js'
-import type { Acl, Credentials } from '../../drivers/zookeeper/index.js'
+import { type Acl, CREATOR_ALL, type Credentials } from '../../drivers/zookeeper/index.js'
+import { readServerUrl } from '../shared/server-url.js'
 import { ZooKeeperConnection } from './connection.js'
 import { curatorFormat, type NodeFormat, OWN_FORMAT } from './format.js'
 import { FENCES_EACH } from './names.js'
@@ -49,7 +50,7 @@ const ZOOKEEPER_OPTIONS: OptionNames<ZooKeeperStoreOptions> = {
   tls: true,
   env: true,
 }
-const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared']
+const URL_OPTIONS = ['root', 'sessionTimeout', 'tick', 'shared', 'tls']
 
 /**
  * The sessions of this process, by servers and options: clients with the same ones share a session.
@@ -76,17 +77,14 @@ export function zookeeper(servers: string, options: ZooKeeperStoreOptions = {}):
 
 /**
  * @internal What follows `zookeeper:` in a URL:
- * `//host1:2181,host2:2181/chroot?root=/locks&sessionTimeout=10s&tick=2s`.
+ * `//user:password@host1:2181,host2:2181/chroot?root=/locks&tls=true`. With a user, only that user
+ * has access to the nodes.
  */
 export function zookeeperFromUrl(rest: string): Store {
-  const [servers = '', query] = rest.replace(/^\/\//, '').split('?')
-  const options: Record<string, string> = {}
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (!URL_OPTIONS.includes(name))
-      throw invalid(`In the URL of ZooKeeper: ${unknownOption(name, URL_OPTIONS)}`)
-    options[name] = value
-  }
-  return zookeeper(servers, options)
+  const { servers, login, options } = readServerUrl(rest, 'ZooKeeper', URL_OPTIONS)
+  if (!login) return zookeeper(servers, options)
+  const credentials = `${login.user}:${login.password}`
+  return zookeeper(servers, { ...options, auth: [{ scheme: 'digest', credentials }], acl: CREATOR_ALL })
 }
 
 class ZooKeeperStore implements Store {
@@ -130,8 +128,8 @@ function formatOf(shared: ZooKeeperStoreOptions['shared']): NodeFormat {
 function sessionFor(servers: string, options: ZooKeeperStoreOptions & { env: Env }): SharedSession {
   const { env, tls, ...plain } = options
   // These options cannot be compared.
-  if (env !== systemEnv || tls !== undefined) return new SharedSession(servers, options)
-  const key = JSON.stringify([servers, plain])
+  if (env !== systemEnv || typeof tls === 'object') return new SharedSession(servers, options)
+  const key = JSON.stringify([servers, plain, tls === true])
   const session = sessions.get(key) ?? new SharedSession(servers, options)
   sessions.set(key, session)
   return session
