@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { systemEnv } from '../../base/env.js'
+import { nothing } from '../../base/nothing.js'
 import { EXCLUSIVE } from '../../contract/constants.js'
 import type { ClaimRequest, Connection, Push } from '../../contract/store.js'
 import { Holdfast, type HoldfastOptions } from '../../primitives/holdfast.js'
@@ -96,7 +97,7 @@ export class Scene {
 
   /** The lock that the case is about, of a client of its own or of the given one. */
   lock(name: string, locks: Holdfast = this.client()): Lock {
-    return lockOf(locks, name, this.#guise.lock)
+    return forgivingly(lockOf(locks, name, this.#guise.lock))
   }
 
   /** false: a session's time-out bounds every lease, and only the store knows when that began. */
@@ -289,4 +290,21 @@ export function claimOf(resource: string, id: string, changes: Partial<ClaimRequ
     info: '{}',
     ...changes,
   }
+}
+
+/**
+ * A call may fail while its case waits for something else. The case fails then, and nothing beyond
+ * it does.
+ */
+function forgivingly(lock: Lock): Lock {
+  for (const name of ['acquire', 'tryAcquire', 'run'] as const) {
+    const call = lock[name] as (...args: unknown[]) => Promise<unknown>
+    const forgiving = (...args: unknown[]): Promise<unknown> => {
+      const promise = call.apply(lock, args)
+      promise.catch(nothing)
+      return promise
+    }
+    Object.assign(lock, { [name]: forgiving })
+  }
+  return lock
 }
