@@ -117,9 +117,10 @@ export class Pulse {
     this.#lookAround()
   }
 
-  /** Speaks of this lease at that moment. */
+  /** Speaks of this lease at that moment, or at once if there has been news meanwhile. */
   again(lease: Lease, at: number): void {
-    lease.heartbeat.dueAt = at
+    const { heartbeat } = lease
+    heartbeat.dueAt = heartbeat.isHurried ? this.#engine.env.now() : at
     this.#agenda.by(nextMoment(lease))
   }
 
