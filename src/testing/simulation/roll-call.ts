@@ -19,6 +19,11 @@ const SERVED_WITHIN_MS = 5_000
 const LINGER_MS = 60_000
 const ORDERS: readonly LockOrder[] = ['cohort', 'strict']
 
+/** Requests with different leases do not share a place in line; those with the same one do. */
+const LEASES = ['10m', '10m', '15m', '15m'] as const
+/** The line moves on while the waiters ask the store about their places. */
+const LONGEST_HOLD_MS = 30
+
 /**
  * All processes ask for all locks at once, for reading and for writing, in both orders and without
  * a limit. Some leases linger when they begin. No fault happens any more, so a waiter that is not
@@ -32,20 +37,28 @@ export async function rollCall(
 ): Promise<void> {
   for (const [index, name] of resources.entries())
     await leaveLingering(world, present[index % present.length], name)
+  const random = world.stream('roll call')
   const unserved = new Set<string>()
   const calls = present.flatMap(({ process, locks }) =>
     resources.flatMap((name) =>
       ORDERS.flatMap((order) => {
         const { read, write } = locks.readWrite(name, { order })
-        return [read, write].map(async (lock, index) => {
-          const call = `${process.name} for ${name}, ${order}, ${index === 0 ? 'reading' : 'writing'}`
-          unserved.add(call)
-          const newest = witness.newestFence(name)
-          const hold = await lock.acquire()
-          unserved.delete(call)
-          witness.granted(process, hold, newest)
-          await hold.release()
-        })
+        return [read, write].flatMap((lock, index) =>
+          LEASES.map(async (lease, number) => {
+            const purpose = `${index === 0 ? 'reading' : 'writing'} ${number}`
+            const call = `${process.name} for ${name}, ${order}, ${purpose}`
+            unserved.add(call)
+            const newest = witness.newestFence(name)
+            const hold = await lock.acquire({ lease })
+            unserved.delete(call)
+            witness.granted(process, hold, newest)
+            await new Promise<void>((resolve) => {
+              const ms = random() < 0.5 ? 0 : random() * LONGEST_HOLD_MS
+              process.timer(ms, resolve, { keepAlive: true })
+            })
+            await hold.release()
+          }),
+        )
       }),
     ),
   )

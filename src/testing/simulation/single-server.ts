@@ -11,21 +11,28 @@ interface SingleServerContext {
   readonly isMixed: boolean
 }
 
+/** How often clients ask for their turn, where the world says that pushes cannot be relied on. */
+const ASK_NEXT_EVERY_MS = 10
+
 /** One server with a memory store, behind a bad network. */
 export class SingleServer implements Backend {
   readonly #context: SingleServerContext
   readonly #server: VirtualProcess
   readonly #network: LossyStore
+  readonly #asksForTurns: boolean
 
   constructor(context: SingleServerContext) {
     const { world } = context
     this.#context = context
     this.#server = world.env({ name: 'server' })
     this.#network = lossyStore(memory({ env: this.#server }), world, { server: this.#server })
+    this.#asksForTurns = context.isMixed && world.stream('store')() < 0.5
   }
 
   from(process: VirtualProcess): Store {
-    return this.#network.from(process)
+    const store = this.#network.from(process)
+    if (!this.#asksForTurns) return store
+    return { ...store, capabilities: { ...store.capabilities, askNextEveryMs: ASK_NEXT_EVERY_MS } }
   }
 
   disturb(forMs: number): void {
