@@ -84,7 +84,9 @@ describeOn('zookeeper', 'a look at a live ZooKeeper', () => {
     const url = `zookeeper://app:s%40cret@${address}?sessionTimeout=20s&tick=200ms`
     await using locks = await Holdfast.open(url, { storeTimeout: '60s' })
     await locks.mutex('door').run(() => {})
-    const { access, permissions } = Object.fromEntries((await locks.check()).map((each) => [each.about, each]))
+    const { access, permissions } = Object.fromEntries(
+      (await locks.check()).map((each) => [each.about, each]),
+    )
     expect(access).toMatchObject({ level: 'fine' })
     expect(permissions).toMatchObject({ level: 'fine' })
     const lines = '/holdfast/default/lines'
