@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { type Duration, toMs } from '../base/duration.js'
+import { detached } from '../base/env.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
 import { EXCLUSIVE } from '../contract/constants.js'
@@ -100,8 +101,9 @@ export class Hold implements AsyncDisposable {
     if (!this.#controller) {
       this.#controller = controller
       this.#engine.checkValidity(this.#request)
-      // Refers to this hold: while its signal is in use, the hold is not forgotten.
-      this.#unhook = this.#request.onLoss((reason) => this.#controller?.abort(reason))
+      // Refers to this hold: while its signal is in use, the hold is not forgotten. Detached, or
+      // listeners would be inside the run that noticed the loss, and could enter what it holds.
+      this.#unhook = this.#request.onLoss((reason) => detached(() => this.#controller?.abort(reason)))
       // The request may outlive this hold under nested holds: its later loss is not this hold's.
       if (this.#released !== null) this.#unhook()
     }
