@@ -18,3 +18,22 @@ export function listenToAbort(signal: AbortSignal, onAbort: () => void): () => v
   signal.addEventListener('abort', onAbort, { once: true })
   return () => signal.removeEventListener('abort', onAbort)
 }
+
+/**
+ * A signal that aborts with the first of these, until it is stopped. `AbortSignal.any` on Node 20
+ * would keep something of it in each of them, for as long as they live.
+ */
+export function firstOf(signals: readonly AbortSignal[]): { signal: AbortSignal; stop: () => void } {
+  const controller = new AbortController()
+  const stops = signals.map((signal) => {
+    const onAbort = (): void => controller.abort(signal.reason)
+    if (signal.aborted) onAbort()
+    return listenToAbort(signal, onAbort)
+  })
+  return {
+    signal: controller.signal,
+    stop() {
+      for (const stop of stops) stop()
+    },
+  }
+}

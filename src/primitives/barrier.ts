@@ -1,3 +1,4 @@
+import { firstOf } from '../base/abort.js'
 import type { Duration } from '../base/duration.js'
 import { HoldfastError, invalid } from '../base/errors.js'
 import { checkName } from '../base/names.js'
@@ -152,9 +153,13 @@ export class Barrier {
   }
 
   async #untilMet(hold: Hold, wait: Limits): Promise<void> {
-    const signal = wait.signal ? AbortSignal.any([wait.signal, hold.signal]) : hold.signal
+    const { signal, stop } = firstOf(wait.signal ? [wait.signal, hold.signal] : [hold.signal])
     const isMet = (value: string | null): boolean => parse(value).met.includes(hold.fence)
-    await this.#context.engine.states.until(this.#key, isMet, { ...wait, signal }, this.#what)
+    try {
+      await this.#context.engine.states.until(this.#key, isMet, { ...wait, signal }, this.#what)
+    } finally {
+      stop()
+    }
   }
 
   /**
