@@ -20,8 +20,8 @@ export function listenToAbort(signal: AbortSignal, onAbort: () => void): () => v
 }
 
 /**
- * A signal that aborts with the first of these, until it is stopped. `AbortSignal.any` on Node 20
- * would keep something of it in each of them, for as long as they live.
+ * A signal that aborts with the first of these, until it is stopped. Not `AbortSignal.any`: Node 20
+ * keeps what listens to its signals until they abort, and something of them in each of these.
  */
 export function firstOf(signals: readonly AbortSignal[]): { signal: AbortSignal; stop: () => void } {
   const controller = new AbortController()

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { firstOf } from '../base/abort.js'
 import type { Duration } from '../base/duration.js'
 import type { Hold } from './hold.js'
 
@@ -40,7 +41,7 @@ export class MultiHold implements AsyncDisposable {
 
   /** Aborts when one of them is lost, with a HOLD_LOST error as its reason. */
   get signal(): AbortSignal {
-    this.#signal ??= AbortSignal.any(this.#holds.map((hold) => hold.signal))
+    this.#signal ??= firstOf(this.#holds.map((hold) => hold.signal)).signal
     return this.#signal
   }
 

@@ -1,3 +1,4 @@
+import { firstOf } from '../base/abort.js'
 import type { Cancel, Env } from '../base/env.js'
 import { HoldfastError } from '../base/errors.js'
 import { nothing } from '../base/nothing.js'
@@ -38,7 +39,7 @@ export class HeldResources {
 
   /** Aborts when one of the holds is lost, or the time of the lock is over. */
   get signal(): AbortSignal {
-    this.#signal ??= AbortSignal.any([this.#hold.signal, this.#ended.signal])
+    this.#signal ??= firstOf([this.#hold.signal, this.#ended.signal]).signal
     return this.#signal
   }
 
