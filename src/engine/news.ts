@@ -114,11 +114,13 @@ export class News {
 
   /** An answer to a call for this one lease. false: the store no longer has it. */
   onRenewed(lease: Lease, reply: BeatReply | undefined, sentAt: number): reply is Held {
+    if (lease.phase !== 'held') return false
     if (reply?.status !== 'held' || reply.fence !== lease.grant) {
       this.#engine.lose(lease, 'the store no longer has it; it lapsed, or was broken or taken over')
+      // The id is in line again: see `#lapsed`.
+      if (reply && reply.status !== 'gone') void this.#engine.withdraw(lease)
       return false
     }
-    if (lease.phase !== 'held') return false
     lease.acknowledgedAt = Math.max(lease.acknowledgedAt, sentAt)
     this.#held(lease, reply.fence, trustedUntil(sentAt, reply.leaseMs))
     return true
