@@ -20,6 +20,7 @@ export class Frame {
   #inside: Set<Promise<void>> | null = null
   readonly #flow: Flow = { frame: this }
   #isOpen = true
+  #isOver = false
   #parent: Frame | undefined
 
   constructor(
@@ -32,9 +33,9 @@ export class Frame {
     this.#parent = parent
   }
 
-  /** The nearest open frame around this one. */
+  /** The nearest frame around this one that is not over. */
   get parent(): Frame | undefined {
-    while (this.#parent && !this.#parent.isOpen) this.#parent = this.#parent.#parent
+    while (this.#parent?.isOver) this.#parent = this.#parent.#parent
     return this.#parent
   }
 
@@ -64,19 +65,35 @@ export class Frame {
     }
   }
 
-  /** Refuses further nested holds. Resolves when the present ones end; null: there are none. */
-  close(): Promise<void> | null {
+  /**
+   * Its work has ended, and enters no more. Nested runs still do: it waits for them, so they must
+   * not wait for it.
+   */
+  close(): void {
     this.#isOpen = false
-    this.#flow.frame = this.parent
-    return this.#inside && this.#inside.size > 0 ? this.#allOut(this.#inside) : null
+  }
+
+  /** Whether nested holds are inside. Those of an outer hold that has ended do not count. */
+  get isEntered(): boolean {
+    return this.#inside !== null && this.#inside.size > 0 && this.entry.request.phase === 'held'
   }
 
   /** Does not wait for nested holds once the outer hold has ended: some never end. */
-  async #allOut(inside: ReadonlySet<Promise<void>>): Promise<void> {
+  async allOut(): Promise<void> {
     const over = deferred<void>()
     const forget = this.entry.request.onEnd(over.resolve)
-    await Promise.race([Promise.all(inside), over.promise])
+    await Promise.race([Promise.all(this.#inside ?? []), over.promise])
     forget()
+  }
+
+  /** Nobody enters any more. Of several frames, the outer one ends first. */
+  end(): void {
+    this.#isOver = true
+    this.#flow.frame = this.parent
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
   }
 
   /**
@@ -95,22 +112,36 @@ export class Frame {
 
 const flow = new AsyncLocalStorage<Flow>()
 
+/**
+ * The innermost frame around work that begins now. It need not be open: a nested run may begin when
+ * the work around it has ended.
+ */
+export function frameAround(): Frame | undefined {
+  const frame = flow.getStore()?.frame
+  return frame?.isOver ? frame.parent : frame
+}
+
 /** The innermost open frame of the current async flow. */
 export function currentFrame(): Frame | undefined {
-  const frame = flow.getStore()?.frame
-  return frame?.isOpen === false ? frame.parent : frame
+  let frame = frameAround()
+  while (frame?.isOpen === false) frame = frame.parent
+  return frame
 }
 
 /** The frames of the current async flow with valid holds, innermost first. */
-export function* heldFrames(engine: Engine): Generator<Frame, void, void> {
-  for (let frame = currentFrame(); frame; frame = frame.parent) {
-    if (frame.engine === engine && frame.isHeld()) yield frame
+export function* heldFrames(engine: Engine, innermost = currentFrame()): Generator<Frame, void, void> {
+  for (let frame = innermost; frame; frame = frame.parent) {
+    if (frame.engine === engine && !frame.isOver && frame.isHeld()) yield frame
   }
 }
 
 /** The frame of this async flow that holds the resource, not a semaphore of the same name. */
-export function findFrame(engine: Engine, { resource, capacity }: RequestSpec): Frame | undefined {
-  for (const frame of heldFrames(engine)) {
+export function findFrame(
+  engine: Engine,
+  { resource, capacity }: RequestSpec,
+  innermost?: Frame,
+): Frame | undefined {
+  for (const frame of heldFrames(engine, innermost)) {
     const { spec } = frame.entry.request
     if (spec.resource === resource && spec.capacity === capacity) return frame
   }

@@ -4,7 +4,7 @@ import { checkName } from '../base/names.js'
 import { HEALTHY_MS } from '../calls/calls.js'
 import { type Limits, limitsLeft } from '../calls/limits.js'
 import { EXCLUSIVE } from '../contract/constants.js'
-import { heldFrames } from '../engine/flow.js'
+import { currentFrame, type Frame, heldFrames } from '../engine/flow.js'
 import type { Entry } from '../engine/request.js'
 import { holderOf } from './holder.js'
 import { MultiHold } from './multi-hold.js'
@@ -20,6 +20,9 @@ import { enter, type LockContext, leave } from './reentry.js'
 import { holdOf, runInside } from './run.js'
 
 const NAMED_IN_ERRORS = 3
+
+/** Asks for one of them. */
+type Ask = (name: string, wait: Limits) => Promise<Entry | null>
 
 /**
  * Several mutexes, all or none. They are taken in the order of their names, so that two such locks
@@ -109,9 +112,12 @@ export class MultiLock {
     const { engine, defaults } = this.#context
     const options = withDefaults(given, defaults)
     this.#refuseDisorder(options.owner ?? null)
+    // Of all alike: if the work around it ends meanwhile, that still waits for what is entered now.
+    const innermost = currentFrame()
+    const ask: Ask = (name, left) => this.#enterOne(name, options, left, innermost)
     const deadline = engine.env.now() + wait.waitMs
     for (let left = wait; ; left = limitsLeft(wait, deadline, engine.env.now())) {
-      const taken = await this.#enterOnce(options, left, deadline)
+      const taken = await this.#enterOnce(ask, left, deadline)
       if (taken?.every(({ request }) => engine.checkValidity(request)) ?? true) return taken
       // One was lost during the wait for the others.
       await this.#giveBack(taken ?? [])
@@ -119,16 +125,16 @@ export class MultiLock {
     }
   }
 
-  async #enterOnce(options: HoldOptions, wait: Limits, deadline: number): Promise<Entry[] | null> {
+  async #enterOnce(ask: Ask, wait: Limits, deadline: number): Promise<Entry[] | null> {
     const { engine } = this.#context
     const taken: Entry[] = []
     try {
       const areTried = this.names.length > 1 || wait.waitMs === 0
-      if (areTried) taken.push(...(await this.#tryAll(options, wait)))
+      if (areTried) taken.push(...(await this.#tryAll(ask, wait)))
       for (const name of this.names.slice(taken.length)) {
         const left = limitsLeft(wait, deadline, engine.env.now())
         // However short the wait is, each is asked for once.
-        const entry = left.waitMs > 0 || !areTried ? await this.#waitFor(name, options, left) : null
+        const entry = left.waitMs > 0 || !areTried ? await this.#waitFor(name, ask, left) : null
         if (!entry) return await this.#giveBack(taken)
         taken.push(entry)
       }
@@ -143,11 +149,11 @@ export class MultiLock {
    * Tries all of them in one round trip, and keeps those before the first that is not free. The
    * others are given back before the wait: out of order, a caller may hold but never wait.
    */
-  async #tryAll(options: HoldOptions, wait: Limits): Promise<Entry[]> {
+  async #tryAll(ask: Ask, wait: Limits): Promise<Entry[]> {
     // A store that does not answer must not delay callers beyond their own wait.
     const limit = wait.waitMs === 0 ? {} : { answerWithinMs: Math.max(wait.waitMs, HEALTHY_MS) }
     const attempts = await Promise.allSettled(
-      this.names.map((name) => this.#enterOne(name, options, { ...wait, ...limit, waitMs: 0 })),
+      this.names.map((name) => ask(name, { ...wait, ...limit, waitMs: 0 })),
     )
     const entries = attempts.map((attempt) => (attempt.status === 'fulfilled' ? attempt.value : null))
     const failure = attempts.find((attempt) => attempt.status === 'rejected')
@@ -159,16 +165,21 @@ export class MultiLock {
   }
 
   /** null: the time was over. */
-  async #waitFor(resource: string, options: HoldOptions, wait: Limits): Promise<Entry | null> {
+  async #waitFor(resource: string, ask: Ask, wait: Limits): Promise<Entry | null> {
     try {
-      return await this.#enterOne(resource, options, wait)
+      return await ask(resource, wait)
     } catch (error) {
       if (error instanceof HoldfastError && error.code === 'ACQUIRE_TIMEOUT') return null
       throw error
     }
   }
 
-  async #enterOne(resource: string, options: HoldOptions, wait: Limits): Promise<Entry | null> {
+  async #enterOne(
+    resource: string,
+    options: HoldOptions,
+    wait: Limits,
+    innermost: Frame | undefined,
+  ): Promise<Entry | null> {
     const { order } = this.#context
     const kind = {
       resource,
@@ -178,7 +189,7 @@ export class MultiLock {
       order,
       primitive: 'all',
     } as const
-    return enter(this.#context, kind, options, wait)
+    return enter(this.#context, kind, options, wait, innermost)
   }
 
   async #giveBack(entries: readonly Entry[]): Promise<null> {

@@ -29,20 +29,21 @@ export interface LockContext {
 
 /**
  * Enters again if the flow or the owner already holds it, otherwise asks the store. null: not free,
- * and `wait` is 0.
+ * and `wait` is 0. `innermost`: the frame around the caller, where it was found earlier.
  */
 export function enter(
   context: LockContext,
   kind: LockKind,
   options: HoldOptions,
   wait: Limits,
+  innermost?: Frame,
 ): Entry | null | Promise<Entry | null> {
   const { engine, presenceMs } = context
   const spec = requestSpec(kind, options, presenceMs)
   if (wait.signal?.aborted) throw aborted(spec.resource, wait.signal)
   if (!kind.isReentrant) return engine.acquire(spec, wait)
 
-  const frame = findFrame(engine, spec)
+  const frame = findFrame(engine, spec, innermost)
   if (!frame || !isSameOwner(spec.owner, frame.entry.request.spec.owner)) return ask(context, spec, wait)
   return enterFrame(context, frame, spec, wait)
 }

@@ -1,7 +1,7 @@
 import { isWatched, runChannel, trace } from '../base/channels.js'
 import { HoldfastError } from '../base/errors.js'
 import type { HoldContext, RunContext } from '../base/events.js'
-import { currentFrame, Frame } from '../engine/flow.js'
+import { Frame, frameAround } from '../engine/flow.js'
 import { watchHold } from '../engine/forgotten.js'
 import type { Entry } from '../engine/request.js'
 import { Hold } from './hold.js'
@@ -30,7 +30,7 @@ export interface Inside<T> {
 export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): Promise<T> {
   const { entries, work, areOrdered } = inside
   const holds = entries.map((entry) => new Hold(engine, entry))
-  let innermost = currentFrame()
+  let innermost = frameAround()
   const frames = entries.map((entry) => {
     innermost = new Frame(engine, entry, innermost, areOrdered)
     return innermost
@@ -47,10 +47,9 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
       outcome = { error }
     }
     const lost = holds.find((hold) => !hold.isReleased && !hold.isValid)
-    for (const frame of frames.reverse()) {
-      const nested = frame.close()
-      if (nested) await nested
-    }
+    for (const frame of frames) frame.close()
+    for (let inner = entered(frames); inner; inner = entered(frames)) await inner.allOut()
+    for (const frame of frames) frame.end()
     const releasing = releaseAll(holds)
     const unheld = releasing instanceof Promise ? await releasing : releasing
     if ('error' in outcome) throw outcome.error
@@ -64,6 +63,10 @@ export async function runInside<T>({ engine }: LockContext, inside: Inside<T>): 
       leaveFrame()
     }
   }
+}
+
+function entered(frames: readonly Frame[]): Frame | undefined {
+  return frames.find((frame) => frame.isEntered)
 }
 
 /** The work, published once for each hold that it runs in, if anybody subscribes. */
