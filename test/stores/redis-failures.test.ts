@@ -55,3 +55,13 @@ describe.each(['Redis 7', 'Redis 6'] as const)('the errors of a script of %s', (
     expect(isUnreadable(text)).toBe(false)
   })
 })
+
+it('an error without a text is told by its name', () => {
+  // As node-redis has it.
+  class TimeoutError extends Error {}
+  expect(explain(new TimeoutError()).message).toBe('Redis cannot be reached: TimeoutError')
+  const refused = new Error('connect ECONNREFUSED 127.0.0.1:1')
+  expect(explain(new AggregateError([refused, new TimeoutError()])).message).toBe(
+    'Redis cannot be reached: connect ECONNREFUSED 127.0.0.1:1; TimeoutError',
+  )
+})

@@ -63,7 +63,8 @@ export function messageOfError(error: unknown): string {
   // A failed connection to several addresses of one name has its reasons inside, and no message.
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map(messageOfError).join('; ')
-  return error.message
+  // A command that node-redis could not send in time has only a name.
+  return error.message === '' ? error.constructor.name : error.message
 }
 
 /** Drivers put the statement and its values on their errors, and they may hold secrets. */
