@@ -63,7 +63,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...BUSY, ...DEMANDING],
           // They mostly wait: for leases, for other processes. More of them starve each other.
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },
@@ -73,7 +73,7 @@ export default defineConfig({
           name: 'demanding',
           include: DEMANDING,
           maxConcurrency: 4,
-          maxWorkers: 4,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },

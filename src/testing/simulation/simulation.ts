@@ -119,15 +119,15 @@ export class Simulation {
    * store. Gives what the tasks came to.
    */
   async #recover(): Promise<Tally> {
-    const { world, backend, resources } = this.#context
+    const { world, backend, resources, lease } = this.#context
     this.#heal()
     const staying = await world.until(this.#endTasks(), CALM_MS)
     const tally = { ...this.witness.tally }
     await world.run(world.timeMs + CALM_MS)
-    await rollCall(world, this.witness, staying, resources)
+    await rollCall(world, this.witness, staying, { resources, lease })
     if (backend.weaken) {
       backend.weaken()
-      await rollCall(world, this.witness, staying, resources)
+      await rollCall(world, this.witness, staying, { resources, lease })
       backend.heal()
       await world.run(world.timeMs + CALM_MS)
     }
