@@ -78,6 +78,11 @@ export async function serving(ensemble: ZooKeeperEnsemble, count: number): Promi
   await eventually(`${count} servers`, async () => (await ensemble.serving()).length >= count, 60_000)
 }
 
+/** What each server takes itself for. */
+export function modesOf(ensemble: ZooKeeperEnsemble): Promise<string[]> {
+  return Promise.all(ensemble.members.map((member) => member.mode().catch(String)))
+}
+
 /**
  * The nodes that every server shows. Versions before 3.9.3 have a fault (ZOOKEEPER-4712): a leader
  * that comes back after a kill may show nodes that no other server has. No client can remove these.

@@ -3,7 +3,7 @@ import { eventually, now, pass } from '../../src/testing/conformance/checks.js'
 import { Lateness } from '../faults/lateness.js'
 import { LIMIT_MS, ROUNDS, STALL_MS } from '../faults/runs.js'
 import { Seats } from '../faults/seats.js'
-import { clientAt, SESSION_MS, serverOf, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
+import { clientAt, modesOf, SESSION_MS, serverOf, serving, ZooKeeperCrowd } from '../faults/zookeeper.js'
 import { describeOn } from '../servers/availability.js'
 import {
   QUICK_ELECTION,
@@ -22,7 +22,8 @@ describeOn('zookeeper', 'faults of ZooKeeper servers', () => {
   beforeAll(async () => {
     ensemble = await startZooKeeperEnsemble({ config: QUICK_ELECTION })
   })
-  afterEach(async () => {
+  afterEach(async ({ task }) => {
+    if (task.result?.state === 'fail') console.log('The servers:', await modesOf(ensemble))
     for (const member of ensemble.members) {
       member.resume()
       if (!member.isRunning) await member.start()

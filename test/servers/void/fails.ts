@@ -13,6 +13,11 @@ it('fails for no such reason', () => {
   expect.fail(`attempt ${attempts - 2}`)
 })
 
+it('waits in vain for much longer than its process stood still', () => {
+  standStill(1500)
+  throw new Error(`Not within 30000 ms: attempt ${++attempts - 3}`)
+})
+
 function standStill(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);
