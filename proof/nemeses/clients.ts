@@ -4,7 +4,7 @@ import type { WallClock } from '../../test/servers/wall-clock.js'
 import type { Crowd, Version, Worker } from '../crowd.js'
 import type { Choice, Nemesis } from '../nemesis.js'
 import { resetConnections } from './connections.js'
-import { slowly } from './slowly.js'
+import { lasting, slowly } from './slowly.js'
 
 const HOUR_S = 3600
 /** Below what `docs/guarantees.md` allows, one percent. */
@@ -157,10 +157,10 @@ function pause(name: string, leaseMs: number, leases: number): Nemesis {
     async begin(crowd, choice) {
       const { victims, holds } = await victimsOf(crowd, choice)
       for (const { child } of victims) child.kill('SIGSTOP')
-      return async () => {
+      return lasting(leases * leaseMs, async () => {
         for (const { child } of victims) child.kill('SIGCONT')
         return holds
-      }
+      })
     },
   }
 }

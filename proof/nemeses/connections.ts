@@ -6,9 +6,9 @@ export function resetConnections(port: number): number {
   return connectionsTo(port, ['-K'])
 }
 
-/** Whether clients are connected to it: otherwise there is nothing that its network could lose. */
-export function hasClients({ port }: Server): boolean {
-  return connectionsTo(port, ['-t', 'state', 'established']) > 0
+/** How many are connected to it. A server of etcd is a client of its own. */
+export function clientsOf({ port }: Server): number {
+  return connectionsTo(port, ['-t', 'state', 'established'])
 }
 
 /** A line for each, after the heading. */

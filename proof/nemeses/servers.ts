@@ -4,7 +4,7 @@ import type { WallClock } from '../../test/servers/wall-clock.js'
 import type { Choice, Nemesis } from '../nemesis.js'
 import { clockDrifts } from './clients.js'
 import { resetConnections } from './connections.js'
-import { slowly } from './slowly.js'
+import { lasting, slowly } from './slowly.js'
 
 /** The servers that a fault hits. */
 export interface Hit {
@@ -26,9 +26,9 @@ export function pausedServers(hit: Hit, leaseMs: number, leaseExcuse?: string): 
     async begin(_, choice) {
       const servers = await hit.servers(choice)
       for (const server of servers) server.pause()
-      return async () => {
+      return lasting(leases * leaseMs, async () => {
         for (const server of servers) server.resume()
-      }
+      })
     },
   })
   return [pause('shorter than a lease', 0.4), pause('longer than a lease', 1.5, leaseExcuse)]

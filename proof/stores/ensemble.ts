@@ -9,7 +9,7 @@ import {
   processNemeses,
   versionNemeses,
 } from '../nemeses/clients.js'
-import { hasClients } from '../nemeses/connections.js'
+import { clientsOf } from '../nemeses/connections.js'
 import { packetNemeses, proxyNemeses } from '../nemeses/network.js'
 import { type Hit, killedServers, pausedServers, restartedServers } from '../nemeses/servers.js'
 import type { Choice, Nemesis } from '../nemesis.js'
@@ -79,10 +79,11 @@ export function ensemble(store: Ensemble): ProvedStore {
   }
 }
 
-/** One that has clients at this moment, if any has. */
+/** One that has the most clients at this moment: its network surely has something to lose. */
 function usedServer({ servers }: StartedEnsemble, choice: Choice): Server {
-  const used = servers.filter(hasClients)
-  return choice.one(used.length > 0 ? used : servers)
+  const counts = servers.map(clientsOf)
+  const most = Math.max(...counts)
+  return choice.one(servers.filter((_, index) => counts[index] === most))
 }
 
 function serverNemeses(
