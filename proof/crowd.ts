@@ -17,9 +17,12 @@ const ROOT = join(import.meta.dirname, '..')
 const WORKER = join(import.meta.dirname, 'worker.mjs')
 const END_LIMIT_MS = 30_000
 const READY_LIMIT_MS = 60_000
-/** How old a fresh hold may be, and how long one is waited for. */
+/**
+ * How old a fresh hold may be, and how long one is waited for: the long locks often go around
+ * together, and others may have them first.
+ */
 const FRESH_LEASES = 0.5
-const FRESH_WITHIN_LEASES = 4
+const FRESH_WITHIN_LEASES = 10
 /** Records are written to the file in pieces of about so many characters. */
 const PIECE = 2 ** 18
 
